@@ -1,0 +1,57 @@
+package domain
+
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// Secret is the server's secret, from which every key is derived. Replicas on
+// one store share it. It is never printed: String hides it.
+type Secret struct{ bytes [32]byte }
+
+// Purpose names what a derived key is for; two purposes never share a key.
+type Purpose string
+
+// The purposes. Their texts go into the derivation and are fixed for ever.
+const (
+	ForHandles   Purpose = "hangar task handles v1"
+	ForSealing   Purpose = "hangar sealed values v1"
+	ForRedaction Purpose = "hangar redaction v1"
+)
+
+// ParseSecret reads 64 hex digits.
+func ParseSecret(s string) (Secret, error) {
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != 32 {
+		return Secret{}, fmt.Errorf("a server secret is 64 hex digits")
+	}
+	var k Secret
+	copy(k.bytes[:], b)
+	return k, nil
+}
+
+// NewSecret makes a secret of 32 random bytes.
+func NewSecret(random [32]byte) Secret { return Secret{bytes: random} }
+
+// Hex gives the 64 hex digits, for the key file alone.
+func (s Secret) Hex() string { return hex.EncodeToString(s.bytes[:]) }
+
+// String hides the secret.
+func (s Secret) String() string { return "secret " + s.ID() }
+
+// GoString hides the secret.
+func (s Secret) GoString() string { return s.String() }
+
+// ID names the secret without giving it away. StoreOpened holds it.
+func (s Secret) ID() string { return hex.EncodeToString(s.Key("hangar key id v1"))[:16] }
+
+// Key derives the 32-byte key for a purpose by HKDF-SHA-256 (RFC 5869).
+func (s Secret) Key(p Purpose) []byte {
+	key, err := hkdf.Key(sha256.New, s.bytes[:], nil, string(p), 32)
+	if err != nil {
+		panic(err) // only for a length that is not ours
+	}
+	return key
+}
