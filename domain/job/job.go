@@ -66,9 +66,12 @@ type State struct {
 	Submitted Submitted
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	// Revision and Hash are the head of the stream.
+	// Correlation is that of the request which submitted the job.
+	Correlation string
+	// Revision, Hash and EventID are those of the stream's last record.
 	Revision int64
 	Hash     string
+	EventID  string
 
 	turn.Conversation
 	Prompts []Prompt // by turn-1
@@ -125,7 +128,7 @@ func (s *State) Task(n int) *TaskAsked {
 
 // Subject gives what a task bound to the turn needs to know.
 func (s *State) Subject(n int) turn.Subject {
-	sub := turn.Subject{ID: string(s.ID), Turn: n, Status: s.Conversation.Status(n), Revision: s.Revision, Hash: s.Hash}
+	sub := turn.Subject{ID: string(s.ID), Turn: n, Status: s.Conversation.Status(n), Revision: s.Revision, Hash: s.Hash, EventID: s.EventID}
 	t := s.Turn(n)
 	if t == nil {
 		return sub
@@ -160,7 +163,7 @@ func Evolve(s State, e event.Event) State {
 // Evolve takes one event into the state, in place: for a fold that nobody else
 // holds.
 func (s *State) Evolve(e event.Event) {
-	s.Revision, s.Hash, s.UpdatedAt = e.Revision, e.Hash, e.Time
+	s.Revision, s.Hash, s.EventID, s.UpdatedAt = e.Revision, e.Hash, e.ID, e.Time
 	if s.Conversation.Evolve(e) {
 		if d, ok := e.Data.(turn.Ended); ok {
 			if s.closingCommand != e.Meta.CommandID {
@@ -176,6 +179,7 @@ func (s *State) Evolve(e event.Event) {
 	switch d := e.Data.(type) {
 	case Submitted:
 		s.ID, s.Owner, s.Submitted, s.CreatedAt = domain.JobID(e.Stream), e.Meta.Owner(), d, e.Time
+		s.Correlation = e.Meta.CorrelationID
 		s.setPrompt(1, Prompt{Text: d.Prompt, OutputSchema: d.OutputSchema, OpenPR: d.OpenPR})
 		s.addTask(d.Task, 1, e)
 	case FollowUpRequested:

@@ -21,6 +21,7 @@ type State struct {
 	CreatedAt time.Time
 	Revision  int64
 	Hash      string
+	EventID   string // of the stream's last record
 	// Correlation is that of the request which made the task.
 	Correlation string
 
@@ -89,7 +90,7 @@ func Evolve(s State, e event.Event) State {
 // Evolve takes one event into the state, in place: for a fold that nobody else
 // holds.
 func (s *State) Evolve(e event.Event) {
-	s.Revision, s.Hash = e.Revision, e.Hash
+	s.Revision, s.Hash, s.EventID = e.Revision, e.Hash, e.ID
 	switch d := e.Data.(type) {
 	case Created:
 		s.Created, s.CreatedAt, s.Correlation = d, e.Time, e.Meta.CorrelationID

@@ -21,6 +21,9 @@ type Subject struct {
 	// ended, the last record of its closing batch.
 	Revision int64
 	Hash     string
+	// EventID is the id of the newest record of the stream: the cause of what
+	// follows from this state.
+	EventID string
 }
 
 // Open lists the questions that wait for an answer, oldest first.
