@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,6 +43,7 @@ type world struct {
 	agents   *agents
 	places   *places
 	limits   react.Limits
+	ttl      time.Duration
 	views    string
 	hook     func(string)
 	stop     func()
@@ -49,11 +52,11 @@ type world struct {
 // agents is the scripted runner under one name.
 type agents struct {
 	*scripted.Runner
-	starts int
+	starts atomic.Int32
 }
 
 func (a *agents) Start(ctx context.Context, as turn.Assignment) error {
-	a.starts++
+	a.starts.Add(1)
 	return a.Runner.Start(ctx, as)
 }
 
@@ -78,6 +81,7 @@ func (a *agents) Kept(context.Context) ([]domain.TurnID, error) { return nil, ni
 // places are workspaces that are nowhere.
 type places struct {
 	prepare func(ctx context.Context) error
+	mu      sync.Mutex
 	made    map[domain.JobID]bool
 }
 
@@ -87,6 +91,8 @@ func (p *places) Prepare(ctx context.Context, id domain.JobID) (turn.Folders, er
 			return turn.Folders{}, err
 		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.made[id] = true
 	return turn.Folders{Root: "/nowhere", Repo: "/nowhere/repo"}, nil
 }
@@ -95,9 +101,16 @@ func (p *places) Collect(context.Context, domain.JobID, turn.Folders, []turn.Lin
 	return nil, nil, nil
 }
 
-func (p *places) Remove(_ context.Context, id domain.JobID) error { delete(p.made, id); return nil }
+func (p *places) Remove(_ context.Context, id domain.JobID) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.made, id)
+	return nil
+}
 
 func (p *places) Kept(context.Context) ([]domain.JobID, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var list []domain.JobID
 	for id := range p.made {
 		list = append(list, id)
@@ -107,7 +120,7 @@ func (p *places) Kept(context.Context) ([]domain.JobID, error) {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, store: memory.Open(memory.Options{}), places: &places{made: map[domain.JobID]bool{}},
-		limits: react.Limits{Running: 2, Timeout: time.Hour, Keep: 24 * time.Hour}, views: filepath.Join(t.TempDir(), "views.db")}
+		limits: react.Limits{Running: 2, Timeout: time.Hour, Keep: 24 * time.Hour}, ttl: 24 * time.Hour, views: filepath.Join(t.TempDir(), "views.db")}
 	w.start()
 	return w
 }
@@ -122,7 +135,7 @@ func (w *world) start() {
 	w.folds = folds
 	secret := domain.NewSecret([32]byte{1})
 	w.commands = commands.New(w.store, domain.SystemClock{}, random{}, secret, redact.New(secret, nil),
-		commands.Settings{TaskTTL: 24 * time.Hour, PollInterval: 5 * time.Second})
+		commands.Settings{TaskTTL: w.ttl, PollInterval: 5 * time.Second})
 	w.agents = &agents{Runner: scripted.New(string(w.commands.NewID()), domain.SystemClock{})}
 	db, err := projections.OpenViews(w.t.Context(), w.views, func(ctx context.Context, db *sql.DB) error {
 		return migrations.Up(ctx, db, migrations.ViewFiles, migrations.Views)
@@ -391,8 +404,8 @@ func TestFinishedJobsStayFinishedWithoutViews(t *testing.T) {
 		w.start()
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
-		if after, _ := w.store.Head(t.Context()); after != head || w.agents.starts != 0 {
-			t.Errorf("the log went from %d to %d and %d agents were started", head, after, w.agents.starts)
+		if after, _ := w.store.Head(t.Context()); after != head || w.agents.starts.Load() != 0 {
+			t.Errorf("the log went from %d to %d and %d agents were started", head, after, w.agents.starts.Load())
 		}
 	})
 }
@@ -416,11 +429,11 @@ func TestTaskAskedForIsRegisteredByItsKeeper(t *testing.T) {
 
 func TestHandleExpiresAndTheJobGoesOn(t *testing.T) {
 	in(t, func(w *world) {
-		w.limits.Timeout = 72 * time.Hour
+		w.ttl = 5 * time.Minute
 		w.restart()
 		id, handle := w.submit("ask Which?\nsay {answer}", true)
 		w.until(id, job.Waiting)
-		time.Sleep(24*time.Hour + time.Minute)
+		time.Sleep(w.ttl + time.Minute)
 		synctest.Wait()
 		ts, _ := w.task(handle)
 		if !ts.Expired || ts.Ended() || ts.Visible(time.Now()) {
@@ -445,9 +458,9 @@ func TestStepThatFailsForGoodEndsTheTurn(t *testing.T) {
 
 func TestStepThatFailsForNowIsTriedAgain(t *testing.T) {
 	in(t, func(w *world) {
-		times := 0
+		var times atomic.Int32
 		w.places.prepare = func(context.Context) error {
-			if times++; times < 4 {
+			if times.Add(1) < 4 {
 				return errors.New("the disk is slow today")
 			}
 			return nil
@@ -460,10 +473,9 @@ func TestStepThatFailsForNowIsTriedAgain(t *testing.T) {
 func TestStepThatNeverEndsHoldsItsOwnSubject(t *testing.T) {
 	in(t, func(w *world) {
 		never := make(chan struct{})
-		first := true
+		var times atomic.Int32
 		w.places.prepare = func(context.Context) error {
-			if first {
-				first = false
+			if times.Add(1) == 1 {
 				<-never
 			}
 			return nil

@@ -51,7 +51,7 @@ var rules = []rule{
 	},
 	{
 		rooms: []string{"eventstore/chain"},
-		ours:  []string{"domain"},
+		ours:  []string{"domain", "eventstore"},
 	},
 	{
 		rooms: []string{"eventstore/kurrent", "eventstore/memory", "eventstore/postgres", "eventstore/sqlite"},
