@@ -29,7 +29,8 @@ func newPool(size int, open func(context.Context) (*conn, error)) *pool {
 	return p
 }
 
-// with lends a connection to do. One that fails is not used again.
+// with lends a connection to do, which may be called again where what it read
+// cannot be trusted. A connection that fails is not used again.
 func (p *pool) with(ctx context.Context, do func(*conn) error) error {
 	select {
 	case <-p.closed:
@@ -49,19 +50,29 @@ func (p *pool) with(ctx context.Context, do func(*conn) error) error {
 }
 
 func (p *pool) use(ctx context.Context, c *conn, do func(*conn) error) (_ *conn, err error) {
-	if err := ctx.Err(); err != nil {
-		return c, err
-	}
-	if c == nil {
-		if c, err = p.open(ctx); err != nil {
+	for {
+		if err := ctx.Err(); err != nil {
+			return c, err
+		}
+		if c != nil && c.stale() {
+			_ = c.close() // it only read
+			c = nil
+		}
+		if c == nil {
+			if c, err = p.open(ctx); err != nil {
+				return nil, err
+			}
+		}
+		err := do(c)
+		if c.stale() {
+			continue // what was read may be half of what the writer changed
+		}
+		if err != nil {
+			_ = c.close()
 			return nil, err
 		}
+		return c, nil
 	}
-	if err := do(c); err != nil {
-		_ = c.close()
-		return nil, err
-	}
-	return c, nil
 }
 
 // close waits for the reads under way and closes every connection.
@@ -80,58 +91,49 @@ func (p *pool) close() (err error) {
 }
 
 func (p *pool) readStream(ctx context.Context, stream eventstore.Stream, from int64, limit int) ([]eventstore.Record, error) {
-	var records []eventstore.Record
-	err := p.pages(ctx, limit, func(c *conn, n int) (int, error) {
-		before := len(records)
-		var err error
-		records, err = c.readStream(stream, from+int64(before), n, records)
-		return len(records) - before, err
+	from = max(from, 0)
+	return p.pages(ctx, limit, func(c *conn, records []eventstore.Record, n int) ([]eventstore.Record, error) {
+		return c.readStream(stream, from+int64(len(records)), n, records)
 	})
-	return records, err
 }
 
 func (p *pool) readAll(ctx context.Context, after eventstore.Position, limit int) ([]eventstore.Record, error) {
 	if after > math.MaxInt64 {
 		return nil, nil
 	}
-	records := make([]eventstore.Record, 0, max(0, min(limit, pageSize)))
-	err := p.pages(ctx, limit, func(c *conn, n int) (int, error) {
-		before := len(records)
-		if before > 0 {
-			after = records[before-1].Position
+	return p.pages(ctx, limit, func(c *conn, records []eventstore.Record, n int) ([]eventstore.Record, error) {
+		if len(records) > 0 {
+			after = records[len(records)-1].Position
 		}
-		var err error
-		records, err = c.readAll(after, n, records)
-		return len(records) - before, err
+		return c.readAll(after, n, records)
 	})
-	return records, err
 }
 
 // pages calls read for one page after the other, until limit records are read or a
-// page is not full.
-func (p *pool) pages(ctx context.Context, limit int, read func(c *conn, n int) (int, error)) error {
+// page is not full. read appends up to n records to those before.
+func (p *pool) pages(ctx context.Context, limit int, read func(c *conn, before []eventstore.Record, n int) ([]eventstore.Record, error)) (records []eventstore.Record, err error) {
 	for limit > 0 {
 		n := min(limit, pageSize)
-		var got int
-		err := p.with(ctx, func(c *conn) (err error) {
-			got, err = read(c, n)
+		before := records
+		if err := p.with(ctx, func(c *conn) (err error) {
+			records, err = read(c, before, n)
 			return err
-		})
-		switch {
-		case err != nil:
-			return readError(err)
-		case got < n:
-			return nil
+		}); err != nil {
+			return nil, readError(err)
+		}
+		got := len(records) - len(before)
+		if got < n {
+			break
 		}
 		limit -= got
 	}
-	return nil
+	return records, nil
 }
 
 // readError says what failed; the store's own answers and those of a context stay
 // as they are.
 func readError(err error) error {
-	if isPlain(err) {
+	if err == nil || isPlain(err) {
 		return err
 	}
 	return fmt.Errorf("read the log: %w", err)
