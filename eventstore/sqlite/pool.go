@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -13,20 +14,20 @@ import (
 // longer than that, because while one does, the write-ahead log cannot start over.
 const pageSize = 4096
 
-// pool is a fixed number of reading connections, opened when first needed.
+// pool is a bounded number of reading connections, opened when needed. The one that
+// was used last is used next: its cache is warm.
 type pool struct {
 	open   func(context.Context) (*conn, error)
-	slots  chan *conn // nil for one that is not open
+	places chan struct{} // one is held for each connection in use
 	closed chan struct{}
 	once   sync.Once
+
+	mu   sync.Mutex
+	idle []*conn
 }
 
 func newPool(size int, open func(context.Context) (*conn, error)) *pool {
-	p := &pool{open: open, slots: make(chan *conn, size), closed: make(chan struct{})}
-	for range size {
-		p.slots <- nil
-	}
-	return p
+	return &pool{open: open, places: make(chan struct{}, size), closed: make(chan struct{})}
 }
 
 // with lends a connection to do, which may be called again where what it read
@@ -38,17 +39,37 @@ func (p *pool) with(ctx context.Context, do func(*conn) error) error {
 	default:
 	}
 	select {
-	case c := <-p.slots:
-		c, err := p.use(ctx, c, do)
-		p.slots <- c
-		return err
+	case p.places <- struct{}{}:
 	case <-p.closed:
 		return eventstore.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	defer func() { <-p.places }()
+	c, err := p.use(ctx, p.take(), do)
+	p.put(c)
+	return err
 }
 
+func (p *pool) take() (c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last := len(p.idle) - 1; last >= 0 {
+		c, p.idle = p.idle[last], p.idle[:last]
+	}
+	return c
+}
+
+func (p *pool) put(c *conn) {
+	if c == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, c)
+}
+
+// use calls do with a connection, a new one for nil, and gives the one to keep.
 func (p *pool) use(ctx context.Context, c *conn, do func(*conn) error) (_ *conn, err error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -79,12 +100,11 @@ func (p *pool) use(ctx context.Context, c *conn, do func(*conn) error) (_ *conn,
 func (p *pool) close() (err error) {
 	p.once.Do(func() {
 		close(p.closed)
-		for range cap(p.slots) {
-			if c := <-p.slots; c != nil {
-				if e := c.close(); err == nil {
-					err = e
-				}
-			}
+		for range cap(p.places) {
+			p.places <- struct{}{}
+		}
+		for c := p.take(); c != nil; c = p.take() {
+			err = errors.Join(err, c.close())
 		}
 	})
 	return err
