@@ -39,6 +39,9 @@ type conn struct {
 	raw    driver.Conn
 	stream statement
 	all    statement
+
+	resting string // the path of a database that is read as one at rest, or ""
+	version int64  // what changed saw last
 }
 
 // statement is what the driver's prepared statements can do.

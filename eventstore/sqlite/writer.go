@@ -24,8 +24,10 @@ const (
 	// are copied into the database.
 	checkpointFrames = 2000
 	// starvedFrames is the length of a write-ahead log that readers have kept from
-	// starting over. They are then waited for.
+	// starting over, 128 MiB. They are then waited for, for starvedWait.
 	starvedFrames = 16 * checkpointFrames
+	// starvedWait is how long appends may be held up by that, in milliseconds.
+	starvedWait = 100
 )
 
 // request is an append on its way through the writer.
@@ -72,6 +74,9 @@ type writer struct {
 	held    *request // did not fit into the last group
 	frames  int      // in the write-ahead log since the last checkpoint, about
 	written []eventstore.Record
+
+	checkpointAt int
+	starvedAt    int64
 }
 
 func newWriter(path string, o Options, tail *eventstore.Tail) *writer {
@@ -84,6 +89,9 @@ func newWriter(path string, o Options, tail *eventstore.Tail) *writer {
 		tail:     tail,
 		observer: o.Observer,
 		logger:   o.Logger,
+
+		checkpointAt: checkpointFrames,
+		starvedAt:    starvedFrames,
 	}
 }
 
@@ -299,16 +307,16 @@ func (w *writer) observe() {
 // checkpoint copies the write-ahead log into the database from time to time: after
 // the callers are answered, so that none waits for it.
 func (w *writer) checkpoint() {
-	if w.frames < checkpointFrames || w.conn == nil {
+	if w.frames < w.checkpointAt || w.conn == nil {
 		return
 	}
 	w.frames = 0
 	length, err := w.conn.checkpoint(context.Background(), "PASSIVE")
-	if err == nil && length > starvedFrames {
-		_, err = w.conn.checkpoint(context.Background(), "RESTART")
+	if err == nil && length > w.starvedAt {
+		err = w.conn.startOver(context.Background())
 	}
 	if err != nil {
-		w.logger.Warn("the log's checkpoint failed", "cause", err)
+		w.logger.Warn("the log's checkpoint failed", "frames", length, "cause", err)
 	}
 }
 
@@ -405,4 +413,14 @@ func (c *writeConn) checkpoint(ctx context.Context, mode string) (length int64, 
 	var dest [3]driver.Value // busy, length, copied
 	_, err = c.conn.row(ctx, "PRAGMA wal_checkpoint("+mode+")", dest[:])
 	return integer(dest[1]), err
+}
+
+// startOver waits a little for the readers that keep the write-ahead log from
+// starting over.
+func (c *writeConn) startOver(ctx context.Context) error {
+	if err := c.script(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", starvedWait)); err != nil {
+		return err
+	}
+	_, err := c.checkpoint(ctx, "RESTART")
+	return errors.Join(err, c.script(ctx, "PRAGMA busy_timeout = 5000"))
 }
