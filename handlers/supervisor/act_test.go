@@ -1,0 +1,3 @@
+package supervisor_test
+
+func actOut() {}
