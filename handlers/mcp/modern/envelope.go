@@ -44,15 +44,15 @@ func decode(body []byte) (envelope, *mcp.RPCError) {
 		return e, refusal(mcp.CodeInvalidRequest, "the body is one JSON object")
 	}
 	var m rawMessage
-	if err := members(body, m.set); err != nil {
-		return e, refusal(mcp.CodeInvalidRequest, err.Error())
-	}
+	_ = members(body, m.set) // set keeps what is wrong, for after the id
 	return m.envelope()
 }
 
 // rawMessage is the members of a JSON-RPC message that anyone looks at.
 type rawMessage struct {
 	version, id, method, params, result, fault []byte
+
+	twice string // a member that stands twice
 }
 
 func (m *rawMessage) set(key, value []byte) error {
@@ -73,8 +73,8 @@ func (m *rawMessage) set(key, value []byte) error {
 	default:
 		return nil
 	}
-	if *to != nil {
-		return fmt.Errorf("the body has the member %q twice", key)
+	if *to != nil && m.twice != "id" {
+		m.twice = string(key)
 	}
 	*to = value
 	return nil
@@ -82,7 +82,7 @@ func (m *rawMessage) set(key, value []byte) error {
 
 func (m *rawMessage) envelope() (envelope, *mcp.RPCError) {
 	var e envelope
-	if m.id != nil {
+	if m.id != nil && m.twice != "id" {
 		if !isInteger(m.id) && m.id[0] != '"' {
 			return e, refusal(mcp.CodeInvalidRequest, "id is a string or an integer")
 		}
@@ -90,6 +90,9 @@ func (m *rawMessage) envelope() (envelope, *mcp.RPCError) {
 			return e, refusal(mcp.CodeInvalidRequest, fmt.Sprintf("id is longer than %d bytes", maxID))
 		}
 		e.id = m.id
+	}
+	if m.twice != "" {
+		return e, refusal(mcp.CodeInvalidRequest, fmt.Sprintf("the body has the member %q twice", m.twice))
 	}
 	if v, ok := text(m.version); !ok || v != "2.0" {
 		return e, refusal(mcp.CodeInvalidRequest, `jsonrpc is "2.0"`)
