@@ -111,7 +111,7 @@ func (r *Runner) sleep(ctx context.Context, started *bool) error {
 		return err
 	case answer := <-r.rebuild:
 		cancel()
-		<-done
+		_ = <-done // the wait was given up
 		r.restart(ctx, started, answer)
 		return nil
 	}

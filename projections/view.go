@@ -3,6 +3,7 @@ package projections
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"net/url"
 
 	_ "modernc.org/sqlite" // the driver behind views.db
@@ -45,8 +46,7 @@ func OpenViews(ctx context.Context, path string, migrate Migrate) (*sql.DB, erro
 		return nil, err
 	}
 	if err := migrate(ctx, db); err != nil {
-		db.Close()
-		return nil, err
+		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
 }

@@ -75,7 +75,7 @@ func (TokenIssued) EventType() event.Type { return "TokenIssued" }
 // EventType is "TokenRevoked".
 func (TokenRevoked) EventType() event.Type { return "TokenRevoked" }
 
-func init() {
+func init() { //nolint:gochecknoinits // a type is known wherever its package is
 	event.Register(PrincipalReserved{}, 1)
 	event.Register(TokenIssued{}, 1)
 	event.Register(TokenRevoked{}, 1)

@@ -118,6 +118,14 @@ func (s *State) Status() Status {
 // Done reports whether nothing more happens until somebody acts.
 func (s *State) Done() bool { st := s.Status(); return st.Final() || st == Waiting }
 
+// Prompt gives what the n-th turn was asked.
+func (s *State) Prompt(n int) Prompt {
+	if n < 1 || n > len(s.Prompts) {
+		return Prompt{}
+	}
+	return s.Prompts[n-1]
+}
+
 // Task finds the task asked for as the n-th of this job, nil for none.
 func (s *State) Task(n int) *TaskAsked {
 	if n < 1 || n > len(s.Tasks) {
