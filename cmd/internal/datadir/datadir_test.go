@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"hangar/cmd/internal/datadir"
+	"hangar/domain"
 )
 
 func open(t *testing.T) *datadir.Dir {
@@ -244,5 +246,48 @@ func TestSocketPathIsShort(t *testing.T) {
 	path, err := d.Socket()
 	if err != nil || len(path) > 100 {
 		t.Errorf("got %q (%d bytes), %v", path, len(path), err)
+	}
+}
+
+func TestOutputIsFoundWhereItIs(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	const id = "job-abcdefghijklmnopqrstuvwxyz"
+	put := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() string {
+		f, err := d.OpenOutput(id, 1)
+		if err != nil {
+			return err.Error()
+		}
+		defer f.Close()
+		b, err := io.ReadAll(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if _, err := d.OpenOutput(id, 1); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want fs.ErrNotExist", err)
+	}
+	put(filepath.Join(d.Run(), id+".1", "out"), "running")
+	if got := read(); got != "running" {
+		t.Errorf("got %q", got)
+	}
+	put(filepath.Join(d.Output(), id, "1"), "kept")
+	if got := read(); got != "kept" {
+		t.Errorf("got %q", got)
+	}
+	for _, wrong := range []string{"../secret.key", "job-x", ""} {
+		if _, err := d.OpenOutput(domain.JobID(wrong), 1); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: got %v", wrong, err)
+		}
 	}
 }

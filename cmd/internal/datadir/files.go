@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"hangar/domain"
@@ -130,4 +131,20 @@ func write(path, text string) (err error) {
 		return err
 	}
 	return syncFolder(filepath.Dir(path))
+}
+
+// OpenOutput opens what the agent of a job's turn printed: where it is kept, else
+// where it is being written. Where there is nothing the error is fs.ErrNotExist.
+func (d *Dir) OpenOutput(id domain.JobID, turn int) (io.ReadSeekCloser, error) {
+	if !domain.ValidID("job", string(id)) || turn < 1 {
+		return nil, fs.ErrNotExist
+	}
+	f, err := os.Open(filepath.Join(d.Output(), string(id), strconv.Itoa(turn)))
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = os.Open(filepath.Join(d.Run(), string(domain.TurnOf(id, turn)), "out"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
