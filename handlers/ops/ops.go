@@ -22,15 +22,15 @@ type Log interface {
 	Head(ctx context.Context) (domain.Position, error)
 }
 
-// View is what is asked of a view.
-type View interface {
-	Status(ctx context.Context) (projections.Status, error)
+// Views are what is asked of the views.
+type Views interface {
+	Status(ctx context.Context) ([]projections.Status, error)
 }
 
 // Health is how a server does.
 type Health struct {
 	log   Log
-	views []View
+	views Views
 	// serving is whether requests are taken.
 	serving func() bool
 	figures http.Handler
@@ -40,7 +40,7 @@ type Health struct {
 const checkTimeout = 2 * time.Second
 
 // New makes the health of a server.
-func New(log Log, serving func() bool, views ...View) *Health {
+func New(log Log, serving func() bool, views Views) *Health {
 	h := &Health{log: log, views: views, serving: serving}
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), h)
@@ -68,11 +68,11 @@ func (h *Health) Collect(ch chan<- prometheus.Metric) {
 	if head, err := h.log.Head(ctx); err == nil {
 		ch <- prometheus.MustNewConstMetric(headDesc, prometheus.GaugeValue, float64(head))
 	}
-	for _, v := range h.views {
-		s, err := v.Status(ctx)
-		if err != nil {
-			continue
-		}
+	list, err := h.views.Status(ctx)
+	if err != nil {
+		return
+	}
+	for _, s := range list {
 		halted := 0.0
 		if s.Halted != "" {
 			halted = 1
@@ -115,10 +115,9 @@ func (h *Health) Ready(w http.ResponseWriter, r *http.Request) {
 	if rep.Head = head; err != nil {
 		rep.Ready, rep.Why = false, "the event log cannot be read"
 	}
-	for _, v := range h.views {
-		if s, err := v.Status(ctx); err == nil {
-			rep.Views = append(rep.Views, viewReport{View: s.View, Position: s.Position, Halted: s.Halted})
-		}
+	list, _ := h.views.Status(ctx) // it fails where the log does
+	for _, s := range list {
+		rep.Views = append(rep.Views, viewReport{View: s.View, Position: s.Position, Halted: s.Halted})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if !rep.Ready {
