@@ -349,4 +349,3 @@ func FuzzNewToken(f *testing.F) {
 		}
 	})
 }
-
