@@ -115,15 +115,15 @@ func TestSecretsAreMadeOnceAndKept(t *testing.T) {
 		t.Fatalf("%v, %v", first, err)
 	}
 	again, err := d.Secrets(seed(2))
-	if err != nil || len(again) != 1 || again[0].Hex() != first[0].Hex() {
+	if err != nil || len(again) != 1 || again[0].ID() != first[0].ID() {
 		t.Errorf("read again: %v, %v; want %v", again, err, first)
 	}
 	added, err := d.AddSecret(seed(3))
-	if err != nil || len(added) != 2 || added[1].Hex() != first[0].Hex() {
+	if err != nil || len(added) != 2 || added[1].ID() != first[0].ID() {
 		t.Fatalf("added: %v, %v", added, err)
 	}
 	read, err := d.Secrets(seed(4))
-	if err != nil || len(read) != 2 || read[0].Hex() != added[0].Hex() {
+	if err != nil || len(read) != 2 || read[0].ID() != added[0].ID() {
 		t.Errorf("read after adding: %v, %v; want %v", read, err, added)
 	}
 	needModes(t)
