@@ -104,10 +104,11 @@ func (g *Git) run(ctx context.Context, dir string, args ...string) (string, erro
 	return strings.TrimSuffix(string(stdout.b), "\n"), nil
 }
 
-// yes runs a git command that answers by its exit code: 0 for yes, 1 for no.
+// yes runs a git command that answers by its exit code: 0 for yes. Another is no:
+// git does not tell "it is not so" from "there is no such object".
 func (g *Git) yes(ctx context.Context, dir string, args ...string) (bool, error) {
 	_, err := g.run(ctx, dir, args...)
-	if exitCode(err) == 1 {
+	if exitCode(err) > 0 {
 		return false, nil
 	}
 	return err == nil, err
@@ -142,14 +143,14 @@ func (w *lastBytes) Write(p []byte) (int, error) {
 // showable makes text that an agent may have written safe to show: valid, of
 // printable characters, and short.
 func showable(s string, limit int) string {
-	s = strings.Map(func(r rune) rune {
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
 			return r
 		}
 		return ' '
-	}, strings.ToValidUTF8(s, "?"))
+	}, strings.ToValidUTF8(s, "?")))
 	if len(s) > limit {
 		s = strings.ToValidUTF8(s[:limit-len("…")], "") + "…"
 	}
-	return strings.TrimSpace(s)
+	return s
 }
