@@ -36,7 +36,7 @@ lint: ## Check the formatting, then run golangci-lint (LINTFLAGS=--fix mends wha
 fuzz: ## Fuzz each target for FUZZTIME (10s)
 	@mkdir -p build
 	@$(GO) test -list '^Fuzz' ./... >build/fuzz.txt || { cat build/fuzz.txt >&2; exit 1; }
-	@awk '/^Fuzz/ { name[n++] = $$1 } /^ok/ { while (n) print $$2, name[--n] }' build/fuzz.txt | \
+	@awk '/^Fuzz/ { name[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, name[i]; n = 0 }' build/fuzz.txt | \
 	while read -r pkg name; do \
 		echo "$$pkg $$name"; \
 		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; \

@@ -27,37 +27,64 @@ func NewRows[S any](fold *Fold[S], max int) *Rows[S] {
 	return &Rows[S]{fold: fold, states: map[domain.Stream]*row[S]{}, max: max}
 }
 
+// Touched is a stream that a page of events touched.
+type Touched[S any] struct {
+	// State is the stream's after the page.
+	State *S
+	// First is the position of its first record, where that is in the page; a row
+	// keeps it from then on.
+	First domain.Position
+}
+
 // Page takes a page of events, and gives the streams they touched, in the order
-// they were touched first, and the state of each after the page.
-func (f *Rows[S]) Page(ctx context.Context, events []event.Event, history History) ([]domain.Stream, map[domain.Stream]*S, error) {
-	var order []domain.Stream
-	touched := map[domain.Stream]*S{}
+// they were touched first.
+func (f *Rows[S]) Page(ctx context.Context, events []event.Event, history History) ([]*Touched[S], error) {
+	var order []*Touched[S]
+	touched := map[domain.Stream]*Touched[S]{}
 	for _, e := range events {
-		r, ok := f.states[e.Stream]
-		if !ok || r.revision != e.Revision-1 {
-			earlier, err := history(ctx, e.Stream, e.Revision)
-			if err != nil {
-				return nil, nil, err
-			}
-			r = &row[S]{}
-			for _, old := range earlier {
-				r.state = f.fold.Evolve(r.state, old)
-			}
-			f.states[e.Stream] = r
+		r, err := f.row(ctx, e, history)
+		if err != nil {
+			return nil, err
 		}
 		r.state, r.revision = f.fold.Evolve(r.state, e), e.Revision
-		if _, again := touched[e.Stream]; !again {
-			order = append(order, e.Stream)
+		t, again := touched[e.Stream]
+		if !again {
+			t = &Touched[S]{State: &r.state}
+			touched[e.Stream] = t
+			order = append(order, t)
 		}
-		touched[e.Stream] = &r.state
+		if e.Revision == 0 {
+			t.First = e.Position
+		}
 	}
+	f.forget()
+	return order, nil
+}
+
+// row gives a stream as it is before an event.
+func (f *Rows[S]) row(ctx context.Context, e event.Event, history History) (*row[S], error) {
+	if r, ok := f.states[e.Stream]; ok && r.revision == e.Revision-1 {
+		return r, nil
+	}
+	earlier, err := history(ctx, e.Stream, e.Revision)
+	if err != nil {
+		return nil, err
+	}
+	r := &row[S]{}
+	for _, old := range earlier {
+		r.state = f.fold.Evolve(r.state, old)
+	}
+	f.states[e.Stream] = r
+	return r, nil
+}
+
+// forget drops the streams that ended, and any others above the bound.
+func (f *Rows[S]) forget() {
 	for stream, r := range f.states {
-		if len(f.states) <= f.max && !f.fold.Final(&r.state) {
-			continue
+		if f.fold.Final(&r.state) || len(f.states) > f.max {
+			delete(f.states, stream)
 		}
-		delete(f.states, stream)
 	}
-	return order, touched, nil
 }
 
 // Reset forgets everything, for a view that is built again.

@@ -60,6 +60,9 @@ func NewRunner(v View, store Reader, db *sql.DB, log *slog.Logger, rebuilt func(
 		moved: make(chan struct{}), rebuild: make(chan chan error)}
 }
 
+// Name is the view's.
+func (r *Runner) Name() string { return r.view.Name() }
+
 // Run follows the log until ctx ends.
 func (r *Runner) Run(ctx context.Context) {
 	retry := backoff.NewExponentialBackOff()

@@ -210,6 +210,11 @@ func (s *State) Evolve(e event.Event) {
 
 func (s *State) finish(d Finished, e event.Event) {
 	s.Finished, s.FinishedAt = &d, e.Time
+	if s.Step.Turn == d.Turn && s.Step.Status == StepRunning {
+		if s.Step.Status = StepDone; d.Status == turn.StatusFailed && d.Code != turn.AgentExited {
+			s.Step.Status = StepFailed
+		}
+	}
 	if d.Status != turn.StatusCancelled { // the wish came too late
 		s.CancelRequested, s.CancelReason = false, ""
 	}

@@ -39,15 +39,15 @@ func streamPages(f *fixture) {
 	}
 }
 
-// longLog is more than an engine reads at once.
-const longLog = 9000
+// longStream is more than an engine reads at once.
+const longStream = 4500
 
 func allPages(f *fixture) {
 	s := f.open(nil)
-	var records []eventstore.Record
-	for i := range 3 {
-		records = append(records, f.fill(s, eventstore.Stream(fmt.Sprintf("job-%d", i)), longLog/3)...)
-	}
+	records := f.fill(s, "job-before", 100)
+	long := f.fill(s, "job-long", longStream)
+	records = append(records, long...)
+	records = append(records, f.fill(s, "job-after", 100)...)
 	for i := 1; i < len(records); i++ {
 		if records[i].Position <= records[i-1].Position {
 			f.Fatalf("position %d after %d", records[i].Position, records[i-1].Position)
@@ -56,7 +56,7 @@ func allPages(f *fixture) {
 	if got := f.all(s); !slices.Equal(got, records) {
 		f.Fatalf("in one read: %d records, want %d, or others", len(got), len(records))
 	}
-	for _, limit := range []int{700, 5000} {
+	for _, limit := range []int{700, longStream} {
 		var got []eventstore.Record
 		var after eventstore.Position
 		for {
@@ -74,7 +74,7 @@ func allPages(f *fixture) {
 			f.Errorf("in pages of %d: %d records, want %d, or others", limit, len(got), len(records))
 		}
 	}
-	if got := f.stream(s, "job-1"); !slices.Equal(got, records[longLog/3:2*longLog/3]) {
+	if got := f.stream(s, "job-long"); !slices.Equal(got, long) {
 		f.Errorf("a long stream: %d records", len(got))
 	}
 	last := records[len(records)-1].Position

@@ -396,7 +396,7 @@ func TestCommitError(t *testing.T) {
 func TestCheckpoints(t *testing.T) {
 	t.Parallel()
 	s, _ := faulty(t, Options{})
-	s.writer.checkpointAt, s.writer.starvedAt = 100, 300
+	s.writer.checkpointAt, s.writer.starvedAt = 50, 150
 	wal := s.path(t) + "-wal"
 	head := eventstore.NoStream
 	write := func(frames int) {
@@ -418,24 +418,24 @@ func TestCheckpoints(t *testing.T) {
 		}
 		return info.Size() / pageBytes
 	}
-	write(1000)
-	if got := size(); got > 300 {
+	write(400)
+	if got := size(); got > 150 {
 		t.Errorf("the write-ahead log has %d pages", got)
 	}
 	c, err := open(t.Context(), dialDriver, dsn(s.path(t), "mode=ro"), "BEGIN; SELECT * FROM events LIMIT 1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(1000)
+	write(400)
 	grown := size()
-	if grown < 900 {
+	if grown < 350 {
 		t.Errorf("the write-ahead log has %d pages beside a reader", grown)
 	}
 	if err := c.close(); err != nil {
 		t.Fatal(err)
 	}
-	write(1000)
-	if got := size(); got > grown+200 {
+	write(400)
+	if got := size(); got > grown+100 {
 		t.Errorf("the write-ahead log has %d pages after the reader went, and had %d", got, grown)
 	}
 }

@@ -58,9 +58,10 @@ const (
 	// waiting is how many appends may wait for the writer before the next waits
 	// for room.
 	waiting = 1024
-	// busy is how long a connection waits for another's lock, 5 s: for a reader in
-	// another process that recovers or closes the log.
-	busy = "&_pragma=busy_timeout(5000)"
+	// busyMillis is how long a connection waits for another's lock, in milliseconds:
+	// for a reader in another process that recovers or closes the log.
+	busyMillis = "5000"
+	busy       = "&_pragma=busy_timeout(" + busyMillis + ")"
 )
 
 const (

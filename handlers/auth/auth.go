@@ -63,7 +63,7 @@ func Bearer(a Authenticator, o Options) func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			token, malformed := bearerToken(r.Header)
 			if malformed {
-				refuse(w, http.StatusBadRequest, "invalid_request", "one Authorization header, please")
+				refuse(w, http.StatusBadRequest, "invalid_request", "there is more than one Authorization header")
 				return
 			}
 			if token == "" {

@@ -78,7 +78,14 @@ func (a *arguments) check(raw json.RawMessage) error {
 
 // explain gives a line for each thing that is wrong.
 func (a *arguments) explain(e *jsonschema.ValidationError) []string {
-	switch e.ErrorKind.(type) {
+	switch k := e.ErrorKind.(type) {
+	case *kind.PropertyNames:
+		// The location that comes with it is not to be trusted in v6.0.3.
+		line := fmt.Sprintf("no member may be named %q", clip(k.Property))
+		if len(e.Causes) == 1 {
+			line += ": a name " + bound(e.Causes[0])
+		}
+		return []string{line}
 	case *kind.AnyOf, *kind.OneOf:
 		if line, ok := a.alternatives(e); ok {
 			return []string{line}
@@ -155,23 +162,21 @@ func bound(e *jsonschema.ValidationError) string {
 	case *kind.MultipleOf:
 		return fmt.Sprintf("must be a multiple of %s, not %s", number(k.Want), number(k.Got))
 	case *kind.MinLength:
-		return fmt.Sprintf("must have at least %d characters, not %d", k.Want, k.Got)
+		return counted("least", "character", k.Want, k.Got)
 	case *kind.MaxLength:
-		return fmt.Sprintf("must have at most %d characters, not %d", k.Want, k.Got)
+		return counted("most", "character", k.Want, k.Got)
 	case *kind.MinItems:
-		return fmt.Sprintf("must have at least %d items, not %d", k.Want, k.Got)
+		return counted("least", "item", k.Want, k.Got)
 	case *kind.MaxItems:
-		return fmt.Sprintf("must have at most %d items, not %d", k.Want, k.Got)
+		return counted("most", "item", k.Want, k.Got)
 	case *kind.MinProperties:
-		return fmt.Sprintf("must have at least %d members, not %d", k.Want, k.Got)
+		return counted("least", "member", k.Want, k.Got)
 	case *kind.MaxProperties:
-		return fmt.Sprintf("must have at most %d members, not %d", k.Want, k.Got)
+		return counted("most", "member", k.Want, k.Got)
 	case *kind.UniqueItems:
 		return fmt.Sprintf("must not repeat an item; items %d and %d are the same", k.Duplicates[0], k.Duplicates[1])
 	case *kind.Pattern:
 		return fmt.Sprintf("must match the pattern %s", k.Want)
-	case *kind.PropertyNames:
-		return fmt.Sprintf("may not have a member named %q", clip(k.Property))
 	case *kind.FalseSchema:
 		return "is not allowed here"
 	case *kind.OneOf:
@@ -184,6 +189,13 @@ func bound(e *jsonschema.ValidationError) string {
 		return "is wrong: " + out.Error.String()
 	}
 	return "is wrong"
+}
+
+func counted(bound, what string, want, got int) string {
+	if want != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("must have at %s %d %s, not %d", bound, want, what, got)
 }
 
 func (a *arguments) missing(loc, names []string) []string {

@@ -20,9 +20,20 @@ func (k *jobKeeper) start(ctx context.Context, s *job.State, t *turn.State) erro
 	if !permanent(err) && k.r.keepers.failures(k.stream) < reportAfter {
 		return err
 	}
-	ended := turn.Ended{Turn: t.N, Status: turn.StatusFailed, Code: code, StopReason: "error", Summary: err.Error()}
-	_, err = k.r.deps.Commands.CloseTurn(ctx, s, job.Close{Ended: ended, Message: err.Error()})
+	why := k.told(code, err)
+	ended := turn.Ended{Turn: t.N, Status: turn.StatusFailed, Code: code, StopReason: "error", Summary: why}
+	_, err = k.r.deps.Commands.CloseTurn(ctx, s, job.Close{Ended: ended, Message: why})
 	return err
+}
+
+// told is what a caller may read of a failure; the rest is for the log.
+func (k *jobKeeper) told(what string, err error) string {
+	var known *domain.Error
+	if errors.As(err, &known) && known.Code != domain.Internal {
+		return known.Message
+	}
+	k.r.deps.Log.Error("a turn's work failed for good", "job", k.id, "what", what, "error", err)
+	return "a fault of the server (" + what + "); its log says more"
 }
 
 // permanent reports whether trying again is of no use.

@@ -23,7 +23,7 @@ func (k *jobKeeper) close(ctx context.Context, s *job.State, t *turn.State, e en
 			return err
 		}
 		c.Ended.Status, c.Ended.Code = turn.StatusFailed, turn.Collect
-		c.Message = note(c.Message, err.Error())
+		c.Message = note(c.Message, k.told(turn.Collect, err))
 	}
 	d.Hook(BeforeTurnClose)
 	if _, err := d.Commands.CloseTurn(ctx, s, c); err != nil {

@@ -82,6 +82,8 @@ type Deps struct {
 	Limits       Limits
 	Clock        domain.Clock
 	Log          *slog.Logger
+	// CaughtUp returns once the tables know what is in the log, or cannot.
+	CaughtUp func(ctx context.Context) error
 	// Hook is called at named points of a job's life, for tests that die there.
 	Hook func(point string)
 }

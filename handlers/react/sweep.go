@@ -28,6 +28,11 @@ const (
 // resume wakes the keeper of everything unfinished, once the views know what that
 // is. Queued jobs take their places in line first.
 func (r *Reactions) resume(ctx context.Context) {
+	if r.deps.CaughtUp != nil {
+		if err := r.deps.CaughtUp(ctx); err != nil && ctx.Err() == nil {
+			r.deps.Log.Error("the tables do not know the whole log; what they miss is not resumed", "error", err)
+		}
+	}
 	live, err := r.deps.Jobs.Live(ctx)
 	if err != nil && ctx.Err() == nil {
 		r.deps.Log.Error("unfinished jobs cannot be listed", "error", err)

@@ -42,3 +42,15 @@ CREATE INDEX tasks_mine ON tasks (tenant, principal, ordinal);
 CREATE INDEX tasks_subject ON tasks (subject);
 CREATE INDEX tasks_due ON tasks (deadline) WHERE expired = 0 AND deadline <> '';
 CREATE INDEX tasks_live ON tasks (ordinal) WHERE status = 'live' AND expired = 0;
+
+CREATE TABLE tokens (
+	id         TEXT    NOT NULL PRIMARY KEY,
+	ordinal    INTEGER NOT NULL,
+	tenant     TEXT    NOT NULL,
+	principal  TEXT    NOT NULL,
+	scopes     TEXT    NOT NULL, -- a JSON array
+	issued_at  TEXT    NOT NULL,
+	expires_at TEXT    NOT NULL, -- '' for never
+	revoked    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX tokens_of ON tokens (tenant, ordinal);

@@ -42,20 +42,14 @@ func (v *View) Clear(ctx context.Context, tx *sql.Tx) error {
 }
 
 // Apply writes a row for each job that a page touched. The ordinal is the
-// position at which the job was first met, which only its first event sets.
+// position of its first record, which no later page changes.
 func (v *View) Apply(ctx context.Context, tx *sql.Tx, events []event.Event, history projections.History) error {
-	first := map[domain.Stream]domain.Position{}
-	for _, e := range events {
-		if e.Revision == 0 {
-			first[e.Stream] = e.Position
-		}
-	}
-	order, touched, err := v.rows.Page(ctx, events, history)
+	touched, err := v.rows.Page(ctx, events, history)
 	if err != nil {
 		return err
 	}
-	for _, stream := range order {
-		if err := write(ctx, tx, touched[stream], first[stream]); err != nil {
+	for _, t := range touched {
+		if err := write(ctx, tx, t.State, t.First); err != nil {
 			return err
 		}
 	}

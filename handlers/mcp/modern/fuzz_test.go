@@ -88,10 +88,13 @@ func FuzzSentinel(f *testing.F) {
 	})
 }
 
-// FuzzState: nothing opens but what was sealed.
+// FuzzState: nothing opens but what was sealed, to the byte.
 func FuzzState(f *testing.F) {
-	c := &clock{now: time.Unix(1785578400, 0)}
-	s, err := newSealer(bytes.Repeat([]byte{1}, 32), c)
+	f.Add(uint(0), byte(0), "")
+	f.Add(uint(0), byte(1), "")
+	f.Add(uint(40), byte(0), "-TAMPERED")
+	f.Add(uint(3), byte(0), "\n")
+	s, err := newSealer(bytes.Repeat([]byte{1}, 32), &clock{now: time.Unix(1785578400, 0)})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -100,16 +103,19 @@ func FuzzState(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(good)
-	f.Add(good + "-TAMPERED")
-	f.Add("")
-	f.Fuzz(func(t *testing.T, state string) {
+	f.Fuzz(func(t *testing.T, at uint, flip byte, more string) {
+		b := []byte(good)
+		b[at%uint(len(b))] ^= flip
+		state := string(b) + more
 		v, ok := s.open(bound, state)
 		if ok != (state == good) {
 			t.Errorf("%q opened: %v", state, ok)
 		}
 		if ok && (string(v.State) != `{"a":1}` || v.Asked["k"] != "roots/list") {
 			t.Errorf("opened %+v", v)
+		}
+		if _, ok := s.open(bound, more); ok {
+			t.Errorf("%q opened", more)
 		}
 		if _, ok := s.open(binding(bob, "tools/call", "t", json.RawMessage(`{}`)), state); ok {
 			t.Error("opened for another principal")

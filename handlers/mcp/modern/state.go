@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"hangar/domain"
@@ -60,7 +61,7 @@ func (s *sealer) seal(binding []byte, asked map[string]string, state json.RawMes
 // open gives back what seal was given, if it is of the same binding and in time.
 func (s *sealer) open(binding []byte, state string) (sealed, bool) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(state)
-	if err != nil {
+	if err != nil || strings.ContainsAny(state, "\r\n") { // the decoder skips line breaks
 		return sealed{}, false
 	}
 	plain, err := s.aead.Open(nil, nil, b, binding)
