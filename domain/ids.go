@@ -61,7 +61,7 @@ func (id TurnID) Split() (job JobID, n int) {
 		return "", 0
 	}
 	n, err := strconv.Atoi(num)
-	if err != nil || n < 1 {
+	if err != nil || n < 1 || strconv.Itoa(n) != num {
 		return "", 0
 	}
 	return JobID(j), n

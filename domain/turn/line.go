@@ -86,13 +86,14 @@ const (
 
 // Codes of a turn that failed.
 const (
-	AgentExited   = "agent_exited"   // its exit code was not 0
-	AgentLost     = "agent_lost"     // it is gone and left no last line
-	AgentTimeout  = "agent_timeout"  // its lease ended
-	AgentStart    = "agent_start"    // it could not be started
-	ResultMissing = "result_missing" // an output schema was asked for and no result came
-	Workspace     = "workspace"      // the workspace could not be prepared
-	Collect       = "collect"        // what it made could not be brought back
+	AgentExited   = "agent_exited"        // its exit code was not 0
+	AgentLost     = "agent_lost"          // it is gone and left no last line
+	AgentTimeout  = "agent_timeout"       // its lease ended
+	AgentStart    = "agent_start"         // it could not be started
+	ResultMissing = "result_missing"      // an output schema was asked for and no result came
+	Workspace     = "workspace"           // the workspace could not be prepared
+	Collect       = "collect"             // what it made could not be brought back
+	ProtocolError = "tool_protocol_error" // the call itself failed, not its work: a task shows failed
 )
 
 // Assignment is everything an agent needs to begin a turn.
