@@ -121,14 +121,14 @@ type discovery struct {
 func (g *Git) discover(ctx context.Context, dir string) (d discovery, err error) {
 	out, err := g.run(ctx, dir, "rev-parse", "--path-format=absolute",
 		"--is-shallow-repository", "--is-bare-repository", "--is-inside-work-tree", "--git-common-dir")
-	var e *exitError
+	no, ok := errors.AsType[*exitError](err)
 	switch {
-	case errors.As(err, &e) && strings.Contains(e.stderr, "dubious ownership"):
+	case ok && strings.Contains(no.stderr, "dubious ownership"):
 		return d, foreign(dir)
-	case errors.As(err, &e) && strings.Contains(e.stderr, "not a git repository"):
+	case ok && strings.Contains(no.stderr, "not a git repository"):
 		return d, domain.InvalidField("repo", "%s is not a git repository; give the folder of one, or make it one with git init and a first commit", dir)
-	case errors.As(err, &e):
-		return d, domain.InvalidField("repo", "git cannot read %s: %s", dir, showable(e.stderr, MaxReasonBytes))
+	case ok:
+		return d, domain.InvalidField("repo", "git cannot read %s: %s", dir, showable(no.stderr, MaxReasonBytes))
 	case err != nil:
 		return d, err
 	}

@@ -137,7 +137,7 @@ func (g *Git) clone(ctx context.Context, c Checked, p Place) (start string, err 
 // objects from: they are out of the agent's reach.
 func (g *Git) standAlone(ctx context.Context, c Checked, dest, start string) error {
 	alternates := filepath.Join(dest, ".git", "objects", "info", "alternates")
-	if _, err := os.Lstat(alternates); err != nil {
+	if _, err := os.Lstat(alternates); errors.Is(err, fs.ErrNotExist) {
 		return nil // the origin borrows none
 	}
 	if _, err := g.run(ctx, dest, "update-ref", "refs/heads/"+c.Branch, start); err != nil {

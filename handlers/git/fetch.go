@@ -126,8 +126,8 @@ func (g *Git) refused(ctx context.Context, b Back, reason string) (f Fetched, er
 
 // saidNo reports whether a staged command ran, and ended badly.
 func saidNo(err error) bool {
-	var exit *exec.ExitError
-	return errors.As(err, &exit)
+	_, ok := errors.AsType[*exec.ExitError](err)
+	return ok
 }
 
 var hash = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
@@ -151,29 +151,22 @@ func (g *Git) tip(ctx context.Context, b Back) (string, error) {
 	return "", nil
 }
 
-// settled tells the outcome where nothing is left to fetch.
-func (g *Git) settled(ctx context.Context, b Back, f *Fetched) (bool, error) {
-	var err error
-	has := false
-	switch {
-	case f.Branch != "" && f.Tip == "": // what came back of earlier turns is there
-		has = true
-	case f.Branch != "":
-		has, err = g.contains(ctx, b.Repo, f.Branch, f.Tip)
-	case f.Tip == "":
-		f.Outcome = Nothing
-		return true, nil
-	default:
-		has, err = g.contains(ctx, b.Repo, b.BaseCommit, f.Tip)
-		if has {
-			f.Outcome = Nothing
+// settled tells the outcome where nothing is left to fetch: all that the agent
+// has is in the repository already.
+func (g *Git) settled(ctx context.Context, b Back, f *Fetched) (has bool, err error) {
+	at, outcome := f.Branch, Done
+	if at == "" {
+		at, outcome = b.BaseCommit, Nothing
+	}
+	if has = f.Tip == ""; !has {
+		if has, err = g.contains(ctx, b.Repo, at, f.Tip); err != nil {
+			return false, err
 		}
-		return has, err
 	}
 	if has {
-		f.Outcome = Done
+		f.Outcome = outcome
 	}
-	return has, err
+	return has, nil
 }
 
 // contains reports whether repo has the commit, and has it in the history of the
@@ -208,8 +201,8 @@ const fsckFailed = "fsck error"
 // explain tells why a fetch failed, by looking at the repository again; only what
 // git has against the commits themselves is taken from its words.
 func (g *Git) explain(ctx context.Context, b Back, f *Fetched, failure error) error {
-	var e *exitError
-	if !errors.As(failure, &e) || e.code < 0 {
+	e, ok := errors.AsType[*exitError](failure)
+	if !ok || e.code < 0 {
 		return failure
 	}
 	now, err := g.branchCommit(ctx, b.Repo, b.Branch)

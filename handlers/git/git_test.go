@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 		if err := prepare(); err != nil {
 			return 1, err
 		}
-		defer os.RemoveAll(bench.dir)
-		return m.Run(), nil
+		code := m.Run()
+		return code, os.RemoveAll(bench.dir)
 	}()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -299,8 +299,8 @@ func (j *job) aloof() {
 	j.t.Helper()
 	for _, line := range asked(j.t)[j.logged-1:] {
 		folder := strings.HasPrefix(line, "|"+j.agent.dir)
-		if i := strings.Index(line, "|-C|"); i >= 0 {
-			folder = folder || strings.HasPrefix(line[i+len("|-C|"):], j.agent.dir)
+		if _, dir, ok := strings.Cut(line, "|-C|"); ok {
+			folder = folder || strings.HasPrefix(dir, j.agent.dir)
 		}
 		if folder {
 			j.t.Errorf("we ran git in the agent's clone: %s", line)

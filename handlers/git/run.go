@@ -71,8 +71,7 @@ func (e *exitError) Error() string {
 
 // exitCode gives the code of a git command that ended by itself, else -1.
 func exitCode(err error) int {
-	var e *exitError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code
 	}
 	return -1
@@ -92,11 +91,11 @@ func (g *Git) run(ctx context.Context, dir string, args ...string) (string, erro
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("git %s: %w", args[0], context.Cause(ctx))
 	}
-	var exit *exec.ExitError
+	exit, ok := errors.AsType[*exec.ExitError](err)
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		return "", domain.Wrap(domain.Unsupported, err, "git is not installed on this machine")
-	case errors.As(err, &exit):
+	case ok:
 		return "", &exitError{args[0], exit.ExitCode(), strings.TrimSpace(string(stderr.b))}
 	case err != nil:
 		return "", fmt.Errorf("git %s: %w", args[0], err)
