@@ -123,8 +123,7 @@ func (l *loaded[S]) take(evolve func(event.Event), r eventstore.Record) error {
 // unreadable says that a stream cannot be folded, with the cause for callers
 // where it is a type that only a newer version knows.
 func unreadable(err error) error {
-	var unknown *event.UnknownError
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*event.UnknownError](err); ok {
 		return domain.Errorf(domain.Unavailable, "%w", unknown)
 	}
 	return domain.Wrap(domain.Internal, err, "the log holds a record that cannot be read")
@@ -150,8 +149,7 @@ func load[S any, P fold[S]](ctx context.Context, c *Commands, stream domain.Stre
 
 // unavailable says that the log cannot be used now.
 func unavailable(err error) error {
-	var known *domain.Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*domain.Error](err); ok {
 		return err
 	}
 	if errors.Is(err, eventstore.ErrRefused) || errors.Is(err, eventstore.ErrReadOnly) {

@@ -14,6 +14,9 @@ type IssueToken struct {
 	Owner     domain.Owner
 	Scopes    access.Scopes
 	ExpiresAt time.Time // zero for never
+	// Token is one that was made before and may have been issued already: issuing
+	// it again does nothing. Empty makes a new one.
+	Token string
 }
 
 // IssueToken reserves the caller's name, which is never given out again, and
@@ -25,10 +28,13 @@ func (c *Commands) IssueToken(ctx context.Context, o Origin, t IssueToken) (toke
 	if !domain.ValidName(string(t.Owner.Principal)) {
 		return "", "", domain.InvalidField("name", "%q is not a name: 1 to 64 of a-z, 0-9 and hyphen", t.Owner.Principal)
 	}
-	var random [32]byte
-	c.read(random[:])
-	token = access.NewToken(random)
-	id, _ = access.IDOf(token)
+	if token = t.Token; token == "" {
+		token = c.NewToken()
+	}
+	id, ok := access.IDOf(token)
+	if !ok {
+		return "", "", domain.InvalidField("token", "it does not look like a token")
+	}
 	reserved := access.PrincipalReserved{Tenant: t.Owner.Tenant, Principal: t.Owner.Principal, Token: id}
 	l, err := create[reservation](ctx, c, access.PrincipalStream(t.Owner), o, reserved)
 	if err != nil {
@@ -45,6 +51,13 @@ func (c *Commands) IssueToken(ctx context.Context, o Origin, t IssueToken) (toke
 		return "", "", err
 	}
 	return token, id, nil
+}
+
+// NewToken makes a token that nobody has yet.
+func (c *Commands) NewToken() string {
+	var random [32]byte
+	c.read(random[:])
+	return access.NewToken(random)
 }
 
 // reservation is the fold of a principal's stream.

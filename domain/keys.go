@@ -21,6 +21,7 @@ const (
 	ForHandles   Purpose = "hangar task handles v1"
 	ForSealing   Purpose = "hangar sealed values v1"
 	ForRedaction Purpose = "hangar redaction v1"
+	ForArguments Purpose = "hangar argument hashes v1"
 )
 
 // ParseSecret reads 64 hex digits.

@@ -22,9 +22,9 @@ func uuid5(namespace [16]byte, name string) string {
 // bytes, so that neither time nor chance enters this package by itself.
 func NewUUID(at time.Time, random [10]byte) string {
 	var u [16]byte
-	ms := uint64(at.UnixMilli()) //nolint:gosec // an instant before 1970 is nobody's command
+	ms := uint64(at.UnixMilli())
 	for i := range 6 {
-		u[i] = byte(ms >> (40 - 8*i))
+		u[i] = byte(ms >> (40 - 8*i)) //nolint:gosec // the low byte is meant
 	}
 	copy(u[6:], random[:])
 	u[6] = u[6]&0x0f | 0x70

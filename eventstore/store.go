@@ -76,15 +76,19 @@ type Store interface {
 	// Errors: *ConflictError when the stream ends elsewhere; ErrRefused when
 	// nothing was written; ErrUnknown when it may have been (load again, then
 	// decide). A context that ends while the append waits or is being written
-	// gives ErrUnknown too, and the write goes on.
+	// gives ErrUnknown too, and the write goes on. An append that Check finds
+	// wrong gives its *domain.Error. The outcome of one append never depends on
+	// that of another which happens to be written with it.
 	Append(ctx context.Context, stream Stream, expected Head, drafts ...Draft) ([]Record, error)
 
 	// ReadStream gives up to limit records of a stream from the revision on,
-	// oldest first. A stream that does not exist is empty, not an error.
+	// oldest first. A stream that does not exist is empty, not an error. Fewer
+	// than limit means that the stream ended there; a limit below one gives none.
 	ReadStream(ctx context.Context, stream Stream, from int64, limit int) ([]Record, error)
 
 	// ReadAll gives up to limit records after a position, in the order of all.
-	// Zero is the start.
+	// Zero is the start. A record is never seen before one that stands in front
+	// of it, so a reader that goes on from the last position misses nothing.
 	ReadAll(ctx context.Context, after Position, limit int) ([]Record, error)
 
 	// Head gives the position of the newest record, zero for an empty log.
@@ -101,14 +105,20 @@ type Store interface {
 }
 
 // Observer is told of every committed group, in commit order, by the goroutine
-// that commits and before the callers of Append are answered. It must be quick;
-// its panic is the engine's to contain. Each engine takes one in its options.
+// that commits and before the callers of Append are answered. It must be quick,
+// may read, and must not append: the log stands still until it returns. The slice
+// is its own to keep. Its panic is the engine's to contain. Each engine takes one
+// in its options.
 type Observer func([]Record)
 
 var (
 	// ErrRefused: nothing was written and the cause is wrapped (a full disk, a
 	// read-only log).
 	ErrRefused = errors.New("the log refused the append")
+	// ErrDiverged: the log does not hold the record that the caller expected to
+	// continue from. It went back to an older copy, or was rewritten; what was
+	// read from it before is worth nothing. Always together with ErrRefused.
+	ErrDiverged = errors.New("the log no longer holds what was read from it")
 	// ErrUnknown: whether the append was written is not known.
 	ErrUnknown = errors.New("the outcome of the append is not known")
 	// ErrClosed: the store was closed.

@@ -14,6 +14,7 @@ import (
 const (
 	TokenCategory     = "access"
 	PrincipalCategory = "principal"
+	DenialsCategory   = "denials"
 )
 
 // tokenPrefix begins every token, so that one is known for what it is wherever
@@ -45,6 +46,11 @@ func PrincipalStream(o domain.Owner) domain.Stream {
 	return domain.Stream(PrincipalCategory + "-" + string(o.Tenant) + "." + string(o.Principal))
 }
 
+// DenialsStream is where it stands that a caller asked for what is not its own.
+func DenialsStream(o domain.Owner) domain.Stream {
+	return domain.Stream(DenialsCategory + "-" + string(o.Tenant) + "." + string(o.Principal))
+}
+
 // The events of access.
 type (
 	// PrincipalReserved: a name was given out, for ever. Token is the id of the
@@ -65,6 +71,12 @@ type (
 	TokenRevoked struct {
 		Reason string `json:"reason,omitempty"`
 	}
+	// AccessDenied: a caller asked for a task that is not its own, has expired or
+	// never was. TaskHash is of what it asked for.
+	AccessDenied struct {
+		Method   string        `json:"method"`
+		TaskHash domain.Digest `json:"task_hash"`
+	}
 )
 
 // EventType is "PrincipalReserved".
@@ -76,10 +88,14 @@ func (TokenIssued) EventType() event.Type { return "TokenIssued" }
 // EventType is "TokenRevoked".
 func (TokenRevoked) EventType() event.Type { return "TokenRevoked" }
 
-func init() {
+// EventType is "AccessDenied".
+func (AccessDenied) EventType() event.Type { return "AccessDenied" }
+
+func init() { //nolint:gochecknoinits // a type is known wherever its package is
 	event.Register(PrincipalReserved{}, 1)
 	event.Register(TokenIssued{}, 1)
 	event.Register(TokenRevoked{}, 1)
+	event.Register(AccessDenied{}, 1)
 }
 
 // Token is the fold of a token's stream. The zero value is no token.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"sort"
+	"slices"
 
 	"hangar/domain"
 )
@@ -44,7 +44,7 @@ func Types() []Type {
 	for t := range kinds {
 		list = append(list, t)
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i] < list[j] })
+	slices.Sort(list)
 	return list
 }
 

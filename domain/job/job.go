@@ -117,6 +117,14 @@ func (s *State) Status() Status {
 // Done reports whether nothing more happens until somebody acts.
 func (s *State) Done() bool { st := s.Status(); return st.Final() || st == Waiting }
 
+// Prompt gives what the n-th turn was asked.
+func (s *State) Prompt(n int) Prompt {
+	if n < 1 || n > len(s.Prompts) {
+		return Prompt{}
+	}
+	return s.Prompts[n-1]
+}
+
 // Task finds the task asked for as the n-th of this job, nil for none.
 func (s *State) Task(n int) *TaskAsked {
 	if n < 1 || n > len(s.Tasks) {
@@ -220,6 +228,11 @@ func (s *State) ending(n int, by domain.CommandID) {
 
 func (s *State) finish(d Finished, e event.Event) {
 	s.Finished, s.FinishedAt = &d, e.Time
+	if s.Step.Turn == d.Turn && s.Step.Status == StepRunning {
+		if s.Step.Status = StepDone; d.Status == turn.StatusFailed && d.Code != turn.AgentExited {
+			s.Step.Status = StepFailed
+		}
+	}
 	if d.Status != turn.StatusCancelled { // the wish came too late
 		s.CancelRequested, s.CancelReason = false, ""
 	}

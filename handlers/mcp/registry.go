@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -143,49 +144,95 @@ type Tool struct {
 	RequiresTasks bool
 	// Hidden tools answer and are not listed.
 	Hidden bool
+	// Foreign tools are another server's: their schemas are listed as they are,
+	// never compiled, and that server judges the arguments.
+	Foreign bool
 
 	Handle Handler
 }
 
-// Registry is the list of tools an endpoint serves, fixed once it serves.
+// Registry is the list of tools an endpoint serves, fixed once it serves. All
+// that can be worked out from a definition is worked out here, once: its bytes in
+// a listing, its compiled schema, the arguments that headers mirror.
 type Registry struct {
-	tools map[string]*Tool
-	order []string
+	tools map[string]*entry
+	order []*entry
+	views sync.Map // of scope mask to *View
+}
+
+// entry is a tool and what follows from its definition.
+type entry struct {
+	*Tool
+	definition json.RawMessage
+	arguments  *arguments
+	headers    []ParamHeader
 }
 
 // NewRegistry makes a registry of the tools, in the order they are listed.
-// A name given twice is a fault of the program and panics.
+// A name given twice, and a schema of our own that does not compile, are faults
+// of the program and panic.
 func NewRegistry(tools ...*Tool) *Registry {
-	r := &Registry{tools: make(map[string]*Tool, len(tools))}
+	r := &Registry{tools: make(map[string]*entry, len(tools))}
 	for _, t := range tools {
 		if _, twice := r.tools[t.Name]; twice {
 			panic(fmt.Sprintf("tool %s is registered twice", t.Name))
 		}
-		r.tools[t.Name] = t
-		r.order = append(r.order, t.Name)
+		e, err := newEntry(t)
+		if err != nil {
+			panic(fmt.Sprintf("tool %s: %v", t.Name, err))
+		}
+		r.tools[t.Name] = e
+		r.order = append(r.order, e)
 	}
 	return r
+}
+
+func newEntry(t *Tool) (*entry, error) {
+	definition, err := marshalDefinition(t)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{Tool: t, definition: definition}
+	e.headers, err = paramHeaders(t.InputSchema)
+	if t.Foreign {
+		return e, nil // its own server judges what it wrote
+	}
+	if err != nil {
+		return nil, err
+	}
+	if e.arguments, err = compileArguments(t.Name, t.InputSchema); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // Lookup finds a tool that this caller may call. What its scopes do not reach
 // looks like what is not there.
 func (r *Registry) Lookup(name string, scopes access.Scopes) (*Tool, bool) {
-	t, ok := r.tools[name]
-	if !ok || !scopes.Allow(t.Scope) {
+	e, ok := r.tools[name]
+	if !ok || !scopes.Allow(e.Scope) {
 		return nil, false
 	}
-	return t, true
+	return e.Tool, true
 }
 
 // List gives the listed tools this caller may call, in a fixed order.
 func (r *Registry) List(scopes access.Scopes) []*Tool {
 	var list []*Tool
-	for _, name := range r.order {
-		if t := r.tools[name]; !t.Hidden && scopes.Allow(t.Scope) {
-			list = append(list, t)
+	for _, e := range r.order {
+		if !e.Hidden && scopes.Allow(e.Scope) {
+			list = append(list, e.Tool)
 		}
 	}
 	return list
+}
+
+// ParamHeaders gives the arguments of a tool that Mcp-Param-* headers mirror.
+func (r *Registry) ParamHeaders(tool string) []ParamHeader {
+	if e, ok := r.tools[tool]; ok {
+		return e.headers
+	}
+	return nil
 }
 
 // Tasks is the ledger as a wire needs it. Every method authorizes first: what is

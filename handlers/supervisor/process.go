@@ -1,0 +1,154 @@
+//go:build linux || darwin
+
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"hangar/domain"
+)
+
+// supported says whether agents can be supervised on this system.
+func supported() error { return nil }
+
+// ownedByUs reports whether a file belongs to the user this process acts as.
+func ownedByUs(fi fs.FileInfo) bool {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
+
+// locked reports whether a supervisor lives in that folder. It holds the lock
+// itself for an instant, which a supervisor that begins waits out.
+func locked(folder string) (bool, error) {
+	f, err := os.Open(filepath.Join(folder, lockFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, domain.Wrap(domain.Internal, err, "the turn's lock cannot be looked at")
+	}
+	defer f.Close()
+	err = flock(f, syscall.LOCK_SH|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return true, nil
+	}
+	if err != nil {
+		return false, domain.Wrap(domain.Internal, err, "the turn's lock cannot be looked at")
+	}
+	return false, nil
+}
+
+// takeLock takes the lock for the life of the process. It reports false where
+// another supervisor has it; one that only looks at it is waited for.
+func takeLock(folder string) (*os.File, bool, error) {
+	f, err := os.OpenFile(filepath.Join(folder, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, false, err
+	}
+	for end := time.Now().Add(lockTime); ; time.Sleep(time.Millisecond) {
+		err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, true, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) {
+			f.Close()
+			if errors.Is(err, syscall.EWOULDBLOCK) {
+				err = nil
+			}
+			return nil, false, err
+		}
+	}
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// spawn starts a supervisor in a session of its own and waits for what it says.
+func (c *Client) spawn(ctx context.Context, set settings) error {
+	told, tell, err := os.Pipe() // settings
+	if err != nil {
+		return domain.Wrap(domain.Unavailable, err, "no pipe for the supervisor")
+	}
+	defer tell.Close()
+	hear, say, err := os.Pipe() // what it says
+	if err != nil {
+		told.Close()
+		return domain.Wrap(domain.Unavailable, err, "no pipe for the supervisor")
+	}
+	defer hear.Close()
+	stop := context.AfterFunc(ctx, func() {
+		_ = tell.SetDeadline(time.Unix(1, 0))
+		_ = hear.SetDeadline(time.Unix(1, 0))
+	})
+	defer stop()
+	if err := c.startSupervisor(set, told, say); err != nil {
+		return domain.Wrap(domain.Unavailable, err, "the supervisor cannot be started")
+	}
+	err = json.NewEncoder(tell).Encode(set)
+	if err == nil {
+		err = tell.Close()
+	}
+	var b begun
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(hear, maxMessage)).Decode(&b)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		text, _ := os.ReadFile(filepath.Join(set.Folder, errorsFile)) // for the operator
+		return domain.Wrap(domain.Unavailable, errors.Join(err, errors.New(string(bytes.TrimSpace(text)))), "the supervisor ended before it began")
+	case b.State == stateFailed && b.Error != nil:
+		return b.Error.err()
+	}
+	return nil
+}
+
+// startSupervisor starts the process and closes this side's copies of its pipes.
+func (c *Client) startSupervisor(set settings, in, out *os.File) error {
+	defer in.Close()
+	defer out.Close()
+	errs, err := os.OpenFile(filepath.Join(set.Folder, errorsFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer errs.Close()
+	p, err := os.StartProcess(set.Executable, []string{partSupervisor}, &os.ProcAttr{
+		Dir: "/", Env: []string{}, Files: []*os.File{in, out, errs},
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.children[p.Pid] = true
+	c.mu.Unlock()
+	return p.Release() // nobody waits for it: it may outlive this process
+}
+
+// reap takes note of supervisors started here that have ended, so that they do
+// not stay in the process table.
+func (c *Client) reap() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for pid := range c.children {
+		got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+		if got == pid || errors.Is(err, syscall.ECHILD) {
+			delete(c.children, pid)
+		}
+	}
+}
