@@ -72,7 +72,7 @@ func TestGoldenFilesAreRead(t *testing.T) {
 
 // The log's vocabulary, so that a type does not appear or vanish unseen.
 func TestTypes(t *testing.T) {
-	want := strings.Fields(`JobCancelRequested JobFinished JobFollowUpRequested JobStepChanged JobSubmitted
+	want := strings.Fields(`AccessDenied JobCancelRequested JobFinished JobFollowUpRequested JobStepChanged JobSubmitted
 		PrincipalReserved ProjectionRebuilt QuestionAnswered QuestionAsked QuestionWithdrawn ReactionFailed SecretRotated StoreOpened
 		TaskCancelRequested TaskCancelled TaskCompleted TaskConsentDecided TaskCreated TaskExpired TaskFailed
 		TokenIssued TokenRevoked TurnEnded TurnProgressed TurnQueued TurnStarted`)
