@@ -505,4 +505,3 @@ func contain(t *testing.T, got string, want ...string) {
 		}
 	}
 }
-
