@@ -101,28 +101,39 @@ func (h *house) dump() string {
 	h.t.Helper()
 	var b strings.Builder
 	for _, table := range []string{"jobs", "tasks", "tokens"} {
-		rows, err := h.db.QueryContext(h.t.Context(), "SELECT * FROM "+table+" ORDER BY id")
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		columns, _ := rows.Columns()
-		for rows.Next() {
-			values := make([]any, len(columns))
-			for i := range values {
-				values[i] = new(any)
-			}
-			if err := rows.Scan(values...); err != nil {
-				h.t.Fatal(err)
-			}
-			b.WriteString(table)
-			for i, c := range columns {
-				fmt.Fprintf(&b, " %s=%v", c, *(values[i].(*any)))
-			}
-			b.WriteByte('\n')
-		}
-		rows.Close()
+		h.dumpTable(&b, table)
 	}
 	return b.String()
+}
+
+func (h *house) dumpTable(b *strings.Builder, table string) {
+	h.t.Helper()
+	rows, err := h.db.QueryContext(h.t.Context(), "SELECT * FROM "+table+" ORDER BY id")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for rows.Next() {
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			h.t.Fatal(err)
+		}
+		b.WriteString(table)
+		for i, c := range columns {
+			fmt.Fprintf(b, " %s=%v", c, *(values[i].(*any)))
+		}
+		b.WriteByte('\n')
+	}
+	if err := rows.Err(); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 // put appends events to a stream, wherever it ends.

@@ -91,7 +91,7 @@ func (TokenRevoked) EventType() event.Type { return "TokenRevoked" }
 // EventType is "AccessDenied".
 func (AccessDenied) EventType() event.Type { return "AccessDenied" }
 
-func init() { //nolint:gochecknoinits // a type is known wherever its package is
+func init() {
 	event.Register(PrincipalReserved{}, 1)
 	event.Register(TokenIssued{}, 1)
 	event.Register(TokenRevoked{}, 1)
