@@ -117,7 +117,7 @@ func (s *State) Status() Status {
 // Done reports whether nothing more happens until somebody acts.
 func (s *State) Done() bool { st := s.Status(); return st.Final() || st == Waiting }
 
-// Prompt gives what the n-th turn was asked.
+// Prompt gives what the n-th turn was asked, nothing where the log lacks it.
 func (s *State) Prompt(n int) Prompt {
 	if n < 1 || n > len(s.Prompts) {
 		return Prompt{}
@@ -131,14 +131,6 @@ func (s *State) Task(n int) *TaskAsked {
 		return nil
 	}
 	return &s.Tasks[n-1]
-}
-
-// Prompt gives what the n-th turn was asked, nothing where the log lacks it.
-func (s *State) Prompt(n int) Prompt {
-	if n < 1 || n > len(s.Prompts) {
-		return Prompt{}
-	}
-	return s.Prompts[n-1]
 }
 
 // Subject gives what a task bound to the turn needs to know.
