@@ -309,7 +309,7 @@ func TestHostileClones(t *testing.T) {
 			arm(t, j.agent, script)
 
 			// Without a sandbox in the stage the outcome may be any; but it must be one.
-			if _, err := j.FetchBack(t.Context(), j.back); err != nil && j.stage.runs == 0 {
+			if _, err := j.FetchBack(t.Context(), j.back); err != nil && j.stage.runs.Load() == 0 {
 				t.Error(err)
 			}
 			_, _ = j.Patch(t.Context(), j.back.Workspace, j.back.BaseCommit, 1<<20)
@@ -405,9 +405,7 @@ func TestFetchBackAtOnce(t *testing.T) {
 	for i := range 2 * n { // each twice, as by two keepers that think it theirs
 		wg.Go(func() {
 			var err error
-			stage := &fakeStage{}
-			g := servers[(i+i/n)%2]
-			if outcomes[i], err = g.with(stage).FetchBack(t.Context(), jobs[i%n].back); err != nil {
+			if outcomes[i], err = servers[(i+i/n)%2].FetchBack(t.Context(), jobs[i%n].back); err != nil {
 				t.Error(err)
 			}
 		})
@@ -419,9 +417,6 @@ func TestFetchBackAtOnce(t *testing.T) {
 		}
 	}
 }
-
-// with shares everything of g but the stage, which counts.
-func (g *Git) with(s Stage) *Git { return &Git{stage: s, uid: g.uid, locks: g.locks} }
 
 func TestFetchBackWaitsForTheLock(t *testing.T) {
 	t.Parallel()

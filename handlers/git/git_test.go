@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -114,13 +115,13 @@ func asked(t *testing.T) []string {
 
 // fakeStage runs commands with a clean environment and no isolation.
 type fakeStage struct {
-	runs       int
+	runs       atomic.Int32
 	runIt      func() error // instead of running anything
 	uploadPack string       // instead of the usual one
 }
 
 func (s *fakeStage) RunStaged(ctx context.Context, f turn.Folders, argv []string) ([]byte, error) {
-	s.runs++
+	s.runs.Add(1)
 	if s.runIt != nil {
 		return nil, s.runIt()
 	}
@@ -140,7 +141,7 @@ func (s *fakeStage) RunStaged(ctx context.Context, f turn.Folders, argv []string
 }
 
 func (s *fakeStage) UploadPack(turn.Folders) (string, func(), error) {
-	s.runs++
+	s.runs.Add(1)
 	if s.uploadPack != "" {
 		return s.uploadPack, func() {}, nil
 	}
