@@ -104,44 +104,62 @@ func readAnswers(open []turn.Question, responses map[string]json.RawMessage) ([]
 
 func readAnswer(q *turn.Question, raw json.RawMessage) (given, error) {
 	g := given{key: q.Key(), n: q.N}
+	if err := mcp.CheckResponse(g.key, mcp.MethodElicit, raw); err != nil {
+		return g, err
+	}
 	var r struct {
 		Action  string          `json:"action"`
 		Content json.RawMessage `json:"content"`
 	}
-	if json.Unmarshal(raw, &r) != nil || !slices.Contains([]string{task.Accept, task.Decline, task.Dismiss}, r.Action) {
-		return g, domain.InvalidField(g.key, `want {"action": "accept", "content": {…}}, or the action decline or cancel`)
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return g, malformed(g.key, "it cannot be read")
 	}
-	g.action = r.Action
-	if g.refuses() {
+	if g.action = r.Action; g.refuses() {
 		return g, nil
 	}
-	content := bytes.TrimSpace(r.Content)
-	if absent(content) {
-		content = []byte("{}")
-	}
-	if content[0] != '{' {
-		return g, domain.InvalidField(g.key, "content is an object, as requestedSchema says")
-	}
+	var err error
 	if len(q.Schema) > 0 {
-		if err := checkInstance(q.Schema, content); err != nil {
-			return g, domain.InvalidField(g.key, "content does not fit requestedSchema: %s", err)
-		}
-		var b bytes.Buffer
-		if err := json.Compact(&b, content); err != nil {
-			return g, err
-		}
-		g.answer = b.Bytes()
+		g.answer, err = readForm(q, r.Content)
 	} else {
-		var form struct {
-			Answer json.RawMessage `json:"answer"`
-		}
-		if json.Unmarshal(content, &form) != nil || absent(form.Answer) {
-			return g, domain.InvalidField(g.key, "content.answer is missing; want a string")
-		}
-		g.answer = form.Answer
+		g.answer, err = readPlain(q, r.Content)
 	}
-	if len(g.answer) > turn.MaxAnswerBytes {
-		return g, domain.InvalidField(g.key, "the answer has %d bytes; at most %d are taken", len(g.answer), turn.MaxAnswerBytes)
+	return g, err
+}
+
+// readForm reads the answer to a question that brought its own form: all of it.
+func readForm(q *turn.Question, content json.RawMessage) (json.RawMessage, error) {
+	if absent(content) {
+		content = json.RawMessage("{}")
 	}
-	return g, q.CheckAnswer(g.answer)
+	if err := checkInstance(q.Schema, content); err != nil {
+		return nil, malformed(q.Key(), "content does not fit requestedSchema: %s", err)
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, content); err != nil {
+		return nil, err
+	}
+	if b.Len() > turn.MaxAnswerBytes {
+		return nil, malformed(q.Key(), "the answer has %d bytes; at most %d are taken", b.Len(), turn.MaxAnswerBytes)
+	}
+	return b.Bytes(), nil
+}
+
+// readPlain reads the answer to a question in words.
+func readPlain(q *turn.Question, content json.RawMessage) (json.RawMessage, error) {
+	var form struct {
+		Answer json.RawMessage `json:"answer"`
+	}
+	if !absent(content) {
+		if err := json.Unmarshal(content, &form); err != nil {
+			return nil, malformed(q.Key(), "content cannot be read")
+		}
+	}
+	if absent(form.Answer) {
+		return nil, malformed(q.Key(), "content.answer is missing; want a string")
+	}
+	return form.Answer, q.CheckAnswer(form.Answer)
+}
+
+func malformed(key, format string, args ...any) error {
+	return domain.InvalidField("inputResponses."+key, format, args...)
 }

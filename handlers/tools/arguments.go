@@ -20,6 +20,7 @@ import (
 	"hangar/commands"
 	"hangar/domain"
 	"hangar/domain/job"
+	"hangar/handlers/mcp"
 )
 
 // Bounds on arguments. Together they keep a job within one event of the log.
@@ -132,7 +133,7 @@ func checkPrompt(s string) error {
 	if strings.ContainsRune(s, 0) {
 		return domain.InvalidField("prompt", "it holds a NUL character; leave it out")
 	}
-	b, err := encode(s)
+	b, err := mcp.Marshal(s)
 	if err != nil {
 		return err
 	}

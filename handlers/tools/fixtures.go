@@ -91,7 +91,7 @@ func line(text string) string {
 }
 
 func pose(text string) string {
-	b, err := encode(struct {
+	b, err := mcp.Marshal(struct {
 		Text   string          `json:"text"`
 		Schema json.RawMessage `json:"schema"`
 	}{text, json.RawMessage(anyForm)})
@@ -200,7 +200,7 @@ func (c *Catalogue) askFirst(in inputs, s script) mcp.Handler {
 			if err != nil {
 				return nil, err
 			}
-			return &mcp.InputRequired{Requests: map[string]mcp.InputRequest{nameKey: {Method: methodElicit, Params: params}}}, nil
+			return &mcp.InputRequired{Requests: map[string]mcp.InputRequest{nameKey: {Method: mcp.MethodElicit, Params: params}}}, nil
 		}
 		var r struct {
 			Action  string `json:"action"`

@@ -80,11 +80,11 @@ func (c *Catalogue) jobTools() []*mcp.Tool {
 }
 
 func (c *Catalogue) submitSchema() json.RawMessage {
-	agents, err := encode(c.Agents)
+	agents, err := mcp.Marshal(c.Agents)
 	if err != nil {
 		panic(err) // strings always encode
 	}
-	byDefault, err := encode("Default " + c.DefaultAgent)
+	byDefault, err := mcp.Marshal("Default " + c.DefaultAgent)
 	if err != nil {
 		panic(err)
 	}
@@ -106,7 +106,7 @@ func (c *Catalogue) submitSchema() json.RawMessage {
 }
 
 func statusEnum() string {
-	b, err := encode(job.Statuses)
+	b, err := mcp.Marshal(job.Statuses)
 	if err != nil {
 		panic(err) // strings always encode
 	}

@@ -164,7 +164,7 @@ func handle(t *task.State) *mcp.Task {
 }
 
 func taskError(f *task.Failed) (*mcp.TaskError, error) {
-	data, err := encode(struct {
+	data, err := mcp.Marshal(struct {
 		Reason string `json:"reason"`
 	}{f.Reason})
 	return &mcp.TaskError{Code: f.Code, Message: f.Message, Data: data}, err
@@ -178,16 +178,13 @@ func inputRequests(open []turn.Question) (map[string]mcp.InputRequest, error) {
 		if err != nil {
 			return nil, err
 		}
-		requests[open[i].Key()] = mcp.InputRequest{Method: methodElicit, Params: params}
+		requests[open[i].Key()] = mcp.InputRequest{Method: mcp.MethodElicit, Params: params}
 	}
 	return requests, nil
 }
 
-// methodElicit asks for a form to be filled in.
-const methodElicit = "elicitation/create"
-
 func elicitation(message string, schema json.RawMessage) (json.RawMessage, error) {
-	return encode(struct {
+	return mcp.Marshal(struct {
 		Mode    string          `json:"mode"`
 		Message string          `json:"message"`
 		Schema  json.RawMessage `json:"requestedSchema"`
@@ -226,7 +223,7 @@ func (l *Ledger) result(ctx context.Context, t *task.State) (json.RawMessage, er
 	if err != nil {
 		return nil, err
 	}
-	b, err := encodeResult(r)
+	b, err := mcp.AppendResult(nil, r, nil)
 	if err != nil {
 		return nil, err
 	}

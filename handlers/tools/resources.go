@@ -57,7 +57,7 @@ func (r *Resources) Read(ctx context.Context, caller mcp.Caller, uri string) (*s
 		return nil, unknownResource()
 	}
 	if artifact == "" {
-		b, err := encode(JobOut(s))
+		b, err := mcp.Marshal(JobOut(s))
 		if err != nil {
 			return nil, err
 		}

@@ -109,15 +109,3 @@ func said(end *turn.Ended) string {
 	}
 	return string(end.Status)
 }
-
-// encodeResult gives a result as a completed task holds it: as the call would
-// have returned it, resultType and all (SEP-2663).
-func encodeResult(r *mcp.Result) (json.RawMessage, error) {
-	return encode(struct {
-		ResultType string          `json:"resultType"`
-		Content    []sdk.Content   `json:"content"`
-		Structured json.RawMessage `json:"structuredContent,omitempty"`
-		IsError    bool            `json:"isError,omitempty"`
-		Meta       map[string]any  `json:"_meta,omitempty"`
-	}{"complete", r.Content, r.Structured, r.IsError, r.Meta})
-}

@@ -78,17 +78,6 @@ func definition(text string) json.RawMessage {
 	return b.Bytes()
 }
 
-// encode gives the JSON of v as people read it: no escapes for browsers.
-func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
-
 // clip cuts a text to at most n bytes, at a character, and says so.
 func clip(s string, n int) string {
 	if len(s) <= n {

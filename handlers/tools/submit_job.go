@@ -134,7 +134,7 @@ func (a *submitArgs) hash(c *Catalogue) (domain.Digest, error) {
 }
 
 func argsHash(canonical any) (domain.Digest, error) {
-	b, err := encode(canonical)
+	b, err := mcp.Marshal(canonical)
 	if err != nil {
 		return "", err
 	}
@@ -142,8 +142,7 @@ func argsHash(canonical any) (domain.Digest, error) {
 }
 
 // lookAround checks what is wrong with the arguments in this world: the agent and
-// the repository. A repeat is found first: by then its branch is there, and the
-// agent may be gone.
+// the repository. A repeat is found first: by then its branch is there.
 func (c *Catalogue) lookAround(ctx context.Context, a *submitArgs, id domain.CommandID) (job.Checkout, error) {
 	jobID := domain.JobID(domain.EntityID(job.Category, id))
 	if a.IdempotencyKey != "" {

@@ -296,7 +296,7 @@ func answer(v *JobView, isError bool) (*mcp.Result, error) {
 
 // structured makes a result of anything that is a JSON object.
 func structured(v any) (*mcp.Result, error) {
-	b, err := encode(v)
+	b, err := mcp.Marshal(v)
 	if err != nil {
 		return nil, err
 	}

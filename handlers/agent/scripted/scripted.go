@@ -63,8 +63,8 @@ type agent struct {
 	stop    context.CancelCauseFunc
 }
 
-// New makes a runner. Its lines bear bootID, which no runner before it may have
-// had, and the clock's time.
+// New makes a runner. Its lines bear boot ids made of bootID, which no runner
+// before it may have had, and of their turn, and the clock's time.
 func New(bootID string, clock domain.Clock) *Runner {
 	ctx, end := context.WithCancelCause(context.Background())
 	return &Runner{boot: bootID, clock: clock, ctx: ctx, end: end, turns: map[domain.TurnID]*agent{}}
@@ -94,7 +94,9 @@ func (r *Runner) Start(ctx context.Context, a turn.Assignment) error {
 		return domain.Errorf(domain.Unavailable, "the scripted agent is closed")
 	}
 	life, stop := context.WithCancelCause(r.ctx)
-	g := &agent{journal: newJournal(r.boot, r.clock), output: newOutput(turn.MaxOutputBytes), stop: stop}
+	// Every turn has a journal of its own, which (boot id, number) must tell apart.
+	boot := string(domain.DerivedCommand(r.boot, string(a.Turn)))
+	g := &agent{journal: newJournal(boot, r.clock), output: newOutput(turn.MaxOutputBytes), stop: stop}
 	r.turns[a.Turn] = g
 	g.journal.add(turn.Line{Kind: turn.LineStarted})
 	r.busy.Go(func() {
