@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,17 +79,20 @@ type world struct {
 	files     files
 	kept      []turn.Artifact // what every turn leaves behind
 	views     string
+	runners   []*projections.Runner
 	stop      func()
 }
 
 // flaky is a log whose appends to some streams can be made to fail.
 type flaky struct {
 	*memory.Store
-	refuse string // a category
+	refused atomic.Value // a category, "" for none
 }
 
+func (f *flaky) refuse(category string) { f.refused.Store(category) }
+
 func (f *flaky) Append(ctx context.Context, s eventstore.Stream, h eventstore.Head, d ...eventstore.Draft) ([]eventstore.Record, error) {
-	if f.refuse != "" && s.Category() == f.refuse {
+	if c, _ := f.refused.Load().(string); c != "" && s.Category() == c {
 		return nil, eventstore.ErrRefused
 	}
 	return f.Store.Append(ctx, s, h, d...)
@@ -167,15 +171,16 @@ func (w *world) start() {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	var running sync.WaitGroup
-	for _, r := range []*projections.Runner{
+	w.runners = []*projections.Runner{
 		projections.NewRunner(jobs.NewView(), w.store, db, log, nil),
 		projections.NewRunner(tasks.NewView(), w.store, db, log, nil),
-	} {
+	}
+	for _, r := range w.runners {
 		running.Go(func() { r.Run(ctx) })
 	}
 	reactions := react.New(react.Deps{Store: w.store, Commands: w.commands, Folds: folds, Jobs: jobs.NewTable(db), Tasks: tasks.NewTable(db),
 		Agents: agentOf{agents}, Workspaces: places{w}, Repositories: places{w},
-		Limits: react.Limits{Running: 8, Timeout: 24 * time.Hour, Keep: 24 * time.Hour}, Clock: domain.SystemClock{}, Log: log})
+		Limits: react.Limits{Running: 8, Timeout: 24 * time.Hour, Keep: 24 * time.Hour}, Clock: domain.SystemClock{}, Log: log, CaughtUp: w.catchUp})
 	running.Go(func() {
 		if err := reactions.Run(ctx); err != nil {
 			w.t.Error(err)
@@ -186,6 +191,7 @@ func (w *world) start() {
 		Agents: []string{"scripted", "shell"}, DefaultAgent: "scripted", Wait: 150 * time.Second})
 	w.registry = mcp.NewRegistry(w.catalogue.Tools()...)
 	w.fixtures = mcp.NewRegistry(w.catalogue.Fixtures()...)
+	synctest.Wait() // from here on the reactions see what happens
 	w.stop = func() {
 		cancel()
 		running.Wait()
@@ -195,6 +201,33 @@ func (w *world) start() {
 }
 
 func (w *world) restart() { w.stop(); w.start() }
+
+// settle waits until nothing is left to do but to wait for the clock, and lets a
+// moment pass for those that lost a race and try again.
+func settle() {
+	for range 3 {
+		synctest.Wait()
+		time.Sleep(20 * time.Millisecond)
+	}
+	synctest.Wait()
+}
+
+// caughtUp waits until the lists show what has happened.
+func (w *world) caughtUp() {
+	w.t.Helper()
+	settle()
+	if err := w.catchUp(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) catchUp(ctx context.Context) error {
+	head, err := w.store.Head(ctx)
+	for _, r := range w.runners {
+		err = errors.Join(err, r.CatchUp(ctx, head))
+	}
+	return err
+}
 
 // agentOf is the scripted runner under every name.
 type agentOf struct{ *scripted.Runner }
@@ -325,7 +358,7 @@ func (w *world) handle(out mcp.Outcome, err error) domain.TaskID {
 	if h.Status != mcp.Working || h.Result != nil || h.Error != nil || h.InputRequests != nil {
 		w.t.Errorf("the handle is %+v", h)
 	}
-	synctest.Wait()
+	settle()
 	return h.ID
 }
 
@@ -369,7 +402,7 @@ func (w *world) get(c mcp.Caller, id domain.TaskID) *mcp.Task {
 // status waits for the keepers and wants a task to be at a status.
 func (w *world) status(id domain.TaskID, want mcp.Status) *mcp.Task {
 	w.t.Helper()
-	synctest.Wait()
+	settle()
 	task := w.get(ann, id)
 	if task.Status != want {
 		w.t.Fatalf("the task is %s (%s), want %s", task.Status, task.StatusMessage, want)
@@ -505,4 +538,3 @@ func contain(t *testing.T, got string, want ...string) {
 		}
 	}
 }
-
