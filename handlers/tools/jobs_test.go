@@ -227,9 +227,7 @@ func TestTheSameKey(t *testing.T) {
 		}
 		for _, change := range []args{{"prompt": "say other"}, {"env": args{"A": "two"}}, {"open_pr": false}, {"timeout_minutes": 5}} {
 			other := base()
-			for name, value := range change {
-				other[name] = value
-			}
+			maps.Copy(other, change)
 			contain(t, w.refused(ann, "submit_job", other), "idempotency_key", `"k-1"`, "other arguments", string(id))
 		}
 		if got := w.task(bob, "submit_job", args{"prompt": "hang", "idempotency_key": "k-1"}); got == first {
