@@ -3,6 +3,7 @@ package access
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"strings"
 	"time"
 
 	"hangar/domain"
@@ -90,7 +91,7 @@ func (TokenRevoked) EventType() event.Type { return "TokenRevoked" }
 // EventType is "AccessDenied".
 func (AccessDenied) EventType() event.Type { return "AccessDenied" }
 
-func init() { //nolint:gochecknoinits // a type is known wherever its package is
+func init() {
 	event.Register(PrincipalReserved{}, 1)
 	event.Register(TokenIssued{}, 1)
 	event.Register(TokenRevoked{}, 1)
@@ -116,9 +117,17 @@ func (t *Token) Evolve(e event.Event) {
 	t.Revision = e.Revision
 	switch d := e.Data.(type) {
 	case TokenIssued:
-		t.ID = domain.TokenID(string(e.Stream)[len(TokenCategory)+1:])
+		id, ok := strings.CutPrefix(string(e.Stream), TokenCategory+"-")
+		if !ok || t.ID != "" {
+			return // nobody's, or a second one: what a token may reach never changes
+		}
+		t.ID = domain.TokenID(id)
 		t.Owner, t.Scopes, t.IssuedAt = domain.Owner{Tenant: d.Tenant, Principal: d.Principal}, d.Scopes, e.Time
-		t.ExpiresAt, _ = domain.ParseTime(d.ExpiresAt)
+		if d.ExpiresAt != "" {
+			if t.ExpiresAt, _ = domain.ParseTime(d.ExpiresAt); t.ExpiresAt.IsZero() {
+				t.ExpiresAt = e.Time // what cannot be read has passed
+			}
+		}
 	case TokenRevoked:
 		t.Revoked = true
 	}

@@ -48,7 +48,7 @@ func (ProjectionRebuilt) EventType() event.Type { return "ProjectionRebuilt" }
 // EventType is "ReactionFailed".
 func (ReactionFailed) EventType() event.Type { return "ReactionFailed" }
 
-func init() { //nolint:gochecknoinits // a type is known wherever its package is
+func init() {
 	event.Register(StoreOpened{}, 1)
 	event.Register(SecretRotated{}, 1)
 	event.Register(ProjectionRebuilt{}, 1)

@@ -96,7 +96,7 @@ func Decide(s *State, c Command) ([]event.Data, error) {
 	case Record:
 		return s.record(c), nil
 	case Close:
-		return s.close(c), nil
+		return s.close(c)
 	}
 	return nil, fmt.Errorf("job: command %T is not one of a job's", c)
 }
@@ -180,6 +180,9 @@ func (s *State) record(c Record) []event.Data {
 	case turn.LineStep:
 		return []event.Data{turn.Progressed{Turn: c.Turn, Text: c.Line.Text}}
 	case turn.LineAsked:
+		if c.Line.Ask > 0 && c.Line.Ask <= t.Asks {
+			return nil // read again
+		}
 		return []event.Data{turn.Asked{Turn: c.Turn, N: len(s.Questions) + 1, Text: c.Line.Text,
 			Options: c.Line.Options, Schema: c.Line.Schema, Kind: turn.KindQuestion}}
 	case turn.LineAnswered, turn.LineResult, turn.LineArtifact, turn.LinePR, turn.LineExited:
@@ -189,33 +192,36 @@ func (s *State) record(c Record) []event.Data {
 
 // close is the closing batch of a turn. A cancelled job ends the turns that
 // wait behind it too.
-func (s *State) close(c Close) []event.Data {
+func (s *State) close(c Close) ([]event.Data, error) {
 	t := s.Turn(c.Ended.Turn)
 	if t == nil || t.End != nil {
-		return nil
+		return nil, nil
 	}
-	var batch []event.Data
-	for _, q := range s.Open(t.N) {
-		batch = append(batch, turn.Withdrawn{Turn: q.Turn, N: q.N, Reason: string(c.Ended.Status)})
+	if !c.Ended.Status.Final() {
+		return nil, domain.Errorf(domain.Internal, "a turn ends completed, failed or cancelled, not %q", c.Ended.Status)
 	}
-	batch = append(batch, c.Ended)
-	last, more := t.N, false
+	batch := append(s.withdraw(t.N, c.Ended.Status), c.Ended)
+	fin := Finished{Turn: t.N, Status: c.Ended.Status, Code: c.Ended.Code, Message: c.Message, PR: c.PR}
 	for i := range s.Turns {
-		if next := &s.Turns[i]; next.End == nil && next.N != t.N {
-			if !s.CancelRequested {
-				more = true
-				continue
-			}
-			last = next.N
-			batch = append(batch, turn.Ended{Turn: next.N, Status: turn.StatusCancelled, StopReason: "cancelled"})
+		other := &s.Turns[i]
+		if other.End != nil || other.N == t.N {
+			continue
 		}
+		if !s.CancelRequested {
+			return batch, nil // the job goes on
+		}
+		batch = append(batch, s.withdraw(other.N, turn.StatusCancelled)...)
+		batch = append(batch, turn.Ended{Turn: other.N, Status: turn.StatusCancelled, StopReason: "cancelled"})
+		fin.Turn, fin.Status, fin.Code = max(fin.Turn, other.N), turn.StatusCancelled, ""
 	}
-	if more {
-		return batch
+	return append(batch, fin), nil
+}
+
+// withdraw closes the questions that a turn leaves open.
+func (s *State) withdraw(n int, status turn.Status) []event.Data {
+	var batch []event.Data
+	for _, q := range s.Open(n) {
+		batch = append(batch, turn.Withdrawn{Turn: n, N: q.N, Reason: string(status)})
 	}
-	fin := Finished{Turn: last, Status: c.Ended.Status, Code: c.Ended.Code, Message: c.Message, PR: c.PR}
-	if last != t.N { // turns that never ran were cancelled
-		fin.Status, fin.Code = turn.StatusCancelled, ""
-	}
-	return append(batch, fin)
+	return batch
 }

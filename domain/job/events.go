@@ -106,7 +106,7 @@ func (CancelRequested) EventType() event.Type { return "JobCancelRequested" }
 // EventType is "JobFinished".
 func (Finished) EventType() event.Type { return "JobFinished" }
 
-func init() { //nolint:gochecknoinits // a type is known wherever its package is
+func init() {
 	event.Register(Submitted{}, 1)
 	event.Register(FollowUpRequested{}, 1)
 	event.Register(StepChanged{}, 1)

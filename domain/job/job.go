@@ -4,7 +4,6 @@ package job
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"time"
 
@@ -118,7 +117,7 @@ func (s *State) Status() Status {
 // Done reports whether nothing more happens until somebody acts.
 func (s *State) Done() bool { st := s.Status(); return st.Final() || st == Waiting }
 
-// Prompt gives what the n-th turn was asked.
+// Prompt gives what the n-th turn was asked, nothing where the log lacks it.
 func (s *State) Prompt(n int) Prompt {
 	if n < 1 || n > len(s.Prompts) {
 		return Prompt{}
@@ -172,33 +171,35 @@ func Evolve(s State, e event.Event) State {
 // holds.
 func (s *State) Evolve(e event.Event) {
 	s.Revision, s.Hash, s.EventID, s.UpdatedAt = e.Revision, e.Hash, e.ID, e.Time
-	if s.Conversation.Evolve(e) {
-		if d, ok := e.Data.(turn.Ended); ok {
-			if s.closingCommand != e.Meta.CommandID {
-				s.closing, s.closingCommand = nil, e.Meta.CommandID
-			}
-			s.closing = append(slices.Clone(s.closing), d.Turn)
+	switch d := e.Data.(type) {
+	case turn.Ended:
+		if t := s.Turn(d.Turn); t == nil || t.End == nil {
+			s.ending(d.Turn, e.Meta.CommandID)
 		}
-		if _, ok := e.Data.(turn.Queued); ok {
+	case turn.Queued:
+		if t := s.Turn(d.Turn); t == nil || t.End == nil {
 			s.Finished = nil
 		}
+	}
+	if s.Conversation.Evolve(e) {
 		return
 	}
 	switch d := e.Data.(type) {
 	case Submitted:
+		if s.Exists() {
+			return // a job is submitted once: whose it is never changes
+		}
 		s.ID, s.Owner, s.Submitted, s.CreatedAt = domain.JobID(e.Stream), e.Meta.Owner(), d, e.Time
 		s.Correlation = e.Meta.CorrelationID
 		s.setPrompt(1, Prompt{Text: d.Prompt, OutputSchema: d.OutputSchema, OpenPR: d.OpenPR})
 		s.addTask(d.Task, 1, e)
 	case FollowUpRequested:
 		s.addTask(d.Task, d.Turn, e)
-		if s.Turn(d.Turn) == nil {
-			open := s.Submitted.OpenPR
-			if d.OpenPR != nil {
-				open = *d.OpenPR
-			}
-			s.setPrompt(d.Turn, Prompt{Text: d.Prompt, OutputSchema: d.OutputSchema, OpenPR: open})
+		open := s.Submitted.OpenPR
+		if d.OpenPR != nil {
+			open = *d.OpenPR
 		}
+		s.setPrompt(d.Turn, Prompt{Text: d.Prompt, OutputSchema: d.OutputSchema, OpenPR: open})
 	case StepChanged:
 		s.Step = Step{Turn: d.Turn, Name: d.Name, Status: d.Status, At: e.Time}
 	case CancelRequested:
@@ -206,6 +207,15 @@ func (s *State) Evolve(e event.Event) {
 	case Finished:
 		s.finish(d, e)
 	}
+}
+
+// ending notes that a command ends a turn: the last record of its batch is where
+// the turn's facts are frozen.
+func (s *State) ending(n int, by domain.CommandID) {
+	if s.closingCommand != by {
+		s.closing, s.closingCommand = nil, by
+	}
+	s.closing = append(slices.Clone(s.closing), n)
 }
 
 func (s *State) finish(d Finished, e event.Event) {
@@ -229,13 +239,21 @@ func (s *State) finish(d Finished, e event.Event) {
 			t.CloseRevision, t.CloseHash = e.Revision, e.Hash
 		}
 	}
+	s.closing = nil
 }
 
+// maxGap bounds what one record of a damaged log can make a fold allocate.
+const maxGap = 1000
+
+// setPrompt keeps what a turn was asked when it was opened.
 func (s *State) setPrompt(n int, p Prompt) {
-	if n < 1 || n > len(s.Prompts)+1 {
+	if n <= len(s.Prompts) || n > len(s.Prompts)+maxGap {
 		return
 	}
-	s.Prompts = append(slices.Clone(s.Prompts[:n-1]), p)
+	prompts := make([]Prompt, n)
+	copy(prompts, s.Prompts)
+	prompts[n-1] = p
+	s.Prompts = prompts
 }
 
 func (s *State) addTask(t *turn.TaskRequest, n int, e event.Event) {
@@ -247,18 +265,34 @@ func (s *State) addTask(t *turn.TaskRequest, n int, e event.Event) {
 
 // SizeBytes estimates what the state holds in memory, for caches.
 func (s *State) SizeBytes() int {
-	n := 1024 + len(s.Submitted.Prompt)*2
-	for _, t := range s.Turns {
+	n := 1024 + 256*len(s.Tasks) + len(s.Submitted.OutputSchema)
+	for _, p := range s.Prompts {
+		n += 64 + len(p.Text) + len(p.OutputSchema)
+	}
+	for i := range s.Turns {
+		t := &s.Turns[i]
 		n += 256 + len(t.Last)
 		if t.End != nil {
-			n += 512 + len(t.End.Message) + len(t.End.Result) + 128*len(t.End.Artifacts)
+			n += 512 + len(t.End.Message) + len(t.End.Summary) + len(t.End.Result) + 128*len(t.End.Artifacts)
 		}
 	}
-	for _, q := range s.Questions {
+	for i := range s.Questions {
+		q := &s.Questions[i]
 		n += 256 + len(q.Text) + len(q.Answer) + len(q.Schema)
+		for _, o := range q.Options {
+			n += 16 + len(o)
+		}
 	}
-	for k, v := range maps.All(s.Submitted.Env) {
-		n += len(k) + len(v)
+	for _, m := range []map[string]string{s.Submitted.Env, s.Submitted.Labels} {
+		for k, v := range m {
+			n += 64 + len(k) + len(v)
+		}
 	}
-	return n + 256*len(s.Tasks)
+	if s.PR != nil {
+		n += 256 + len(s.PR.Body)
+		for _, c := range s.PR.Commits {
+			n += 64 + len(c.Subject)
+		}
+	}
+	return n
 }

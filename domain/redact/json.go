@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"strings"
 )
 
-// secretKey is what a member's name looks like when its value is a secret.
-var secretKey = regexp.MustCompile(`(?i)(password|passwd|secret|token|api[_-]?key|private[_-]?key|authorization|cookie|credential)`)
+// secretMember is what a member's name looks like when its value is a secret.
+var secretMember = regexp.MustCompile(`(?i)` + secretName)
+
+// countMember is what a member's name looks like when its number counts tokens.
+var countMember = regexp.MustCompile(`(?i)token`)
 
 // maxDepth bounds how deep JSON inside JSON strings is looked into.
 const maxDepth = 4
@@ -19,52 +23,79 @@ func (r *Redactor) JSON(text json.RawMessage) json.RawMessage {
 	if len(text) == 0 {
 		return text
 	}
-	out, ok := r.json(text, maxDepth)
-	if !ok {
-		b, _ := encode(r.Text(string(text)))
-		return b
+	if v, ok := decode(text); ok {
+		return r.encoded(r.value(v, "", maxDepth))
 	}
-	return out
-}
-
-func (r *Redactor) json(text []byte, depth int) ([]byte, bool) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil || d.More() {
-		return nil, false
-	}
-	b, err := encode(r.value(v, "", depth))
-	return b, err == nil
+	return r.encoded(r.Text(string(text)))
 }
 
 func (r *Redactor) value(v any, name string, depth int) any {
+	secret := name != "" && secretMember.MatchString(name)
 	switch v := v.(type) {
 	case string:
-		if name != "" && secretKey.MatchString(name) && v != "" {
-			return r.mark(name, v)
+		if secret && v != "" && !mark.MatchString(v) {
+			return r.mark(r.name(name), v)
 		}
-		if depth > 0 && len(v) > 1 && (v[0] == '{' || v[0] == '[') {
-			if inner, ok := r.json([]byte(v), depth-1); ok {
-				return string(inner)
-			}
+		if inner, ok := decode([]byte(v)); ok && depth > 0 && isContainer(inner) {
+			return string(r.encoded(r.value(inner, "", depth-1)))
 		}
 		return r.Text(v)
+	case json.Number:
+		if secret && !countMember.MatchString(name) {
+			return r.mark(r.name(name), v.String())
+		}
+		if clean := r.Text(v.String()); clean != v.String() {
+			return clean
+		}
+		return v
 	case []any:
 		for i := range v {
 			v[i] = r.value(v[i], name, depth)
 		}
 		return v
 	case map[string]any:
+		clean := make(map[string]any, len(v))
 		for k := range v {
-			v[k] = r.value(v[k], k, depth)
+			clean[r.Text(k)] = r.value(v[k], k, depth)
 		}
-		return v
+		return clean
 	default:
 		return v
 	}
 }
 
+// name gives a member's name as a mark may hold it.
+func (r *Redactor) name(member string) string {
+	return strings.NewReplacer("[", "(", "]", ")", "\n", " ", "\r", " ").Replace(r.Text(member))
+}
+
+func isContainer(v any) bool {
+	switch v.(type) {
+	case []any, map[string]any:
+		return true
+	}
+	return false
+}
+
+// decode reads one JSON text, numbers as they are written.
+func decode(text []byte) (v any, ok bool) {
+	if !json.Valid(text) {
+		return nil, false
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return v, d.Decode(&v) == nil
+}
+
+func (r *Redactor) encoded(v any) json.RawMessage {
+	b, err := encode(v)
+	if err != nil {
+		panic(err) // it was decoded, or is a string
+	}
+	return b
+}
+
+// encode writes JSON as it is read by people: no HTML escapes.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -1,8 +1,10 @@
 package task
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"hangar/domain"
@@ -23,7 +25,8 @@ type (
 		Via    string
 	}
 	// Refuse declines a question, which ends the task with the question as its
-	// result. Subject is as it stands with the question open.
+	// result. Subject is as it stands with the question open; a question that is
+	// not open there is nobody's to refuse any more.
 	Refuse struct {
 		Key, Action, Reason, Via string
 		Subject                  turn.Subject
@@ -69,7 +72,8 @@ func Decide(s *State, c Command) ([]event.Data, error) {
 		}
 		return []event.Data{granted(c.Key, c.Answer, c.Via)}, nil
 	case Refuse:
-		if _, decided := s.Consents[c.Key]; decided || s.Ended() {
+		isIt := func(q turn.Question) bool { return q.Key() == c.Key }
+		if _, decided := s.Consents[c.Key]; decided || s.Ended() || !slices.ContainsFunc(c.Subject.Open(), isIt) {
 			return nil, nil
 		}
 		return refused(c), nil
@@ -89,7 +93,13 @@ func Decide(s *State, c Command) ([]event.Data, error) {
 	return nil, fmt.Errorf("task: command %T is not one of a task's", c)
 }
 
+// granted is the same whether the answer comes from the client or from the log,
+// which keeps JSON without the space between.
 func granted(key string, answer json.RawMessage, via string) ConsentDecided {
+	var compact bytes.Buffer
+	if json.Compact(&compact, answer) == nil {
+		answer = compact.Bytes()
+	}
 	return ConsentDecided{Key: key, Granted: true, Action: Accept, AnswerHash: domain.Sum(answer), Via: via}
 }
 
@@ -124,8 +134,14 @@ func (s *State) observe(c Observe) []event.Data {
 			SubjectHash: domain.Digest(sub.Hash), IsError: sub.Status == turn.StatusFailed})
 	case turn.StatusQueued, turn.StatusRunning, turn.StatusWaiting:
 	}
-	if open := sub.Open(); len(open) > 0 && !s.Created.Capabilities.Form {
-		return append(batch, refused(Refuse{Key: open[0].Key(), Reason: ReasonNoElicitation, Subject: sub})...)
+	if s.Created.Capabilities.Form {
+		return batch
+	}
+	for _, q := range sub.Open() {
+		// What was decided is no longer open: sub was looked at before.
+		if _, decided := s.Consents[q.Key()]; !decided {
+			return append(batch, refused(Refuse{Key: q.Key(), Reason: ReasonNoElicitation, Subject: sub})...)
+		}
 	}
 	return batch
 }

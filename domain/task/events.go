@@ -92,7 +92,7 @@ func (Cancelled) EventType() event.Type { return "TaskCancelled" }
 // EventType is "TaskExpired".
 func (Expired) EventType() event.Type { return "TaskExpired" }
 
-func init() { //nolint:gochecknoinits // a type is known wherever its package is
+func init() {
 	event.Register(Created{}, 1)
 	event.Register(ConsentDecided{}, 1)
 	event.Register(CancelRequested{}, 1)

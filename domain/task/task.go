@@ -5,6 +5,7 @@ package task
 
 import (
 	"maps"
+	"math"
 	"strings"
 	"time"
 
@@ -48,11 +49,14 @@ func (s *State) Ended() bool { return s.Completed != nil || s.Failed != nil || s
 // Deadline is when the handle stops being served; ok is false for a task that
 // lives without limit.
 func (s *State) Deadline() (at time.Time, ok bool) {
-	if s.Created.TTLMs <= 0 {
+	if s.Created.TTLMs <= 0 || s.Created.TTLMs > maxTTLMs {
 		return time.Time{}, false
 	}
 	return s.CreatedAt.Add(time.Duration(s.Created.TTLMs) * time.Millisecond), true
 }
+
+// maxTTLMs is the longest life that can be reckoned with, 292 years.
+const maxTTLMs = math.MaxInt64 / int64(time.Millisecond)
 
 // Visible is the one judge of expiry, for every door: whether the handle is
 // served at an instant, also before anybody has written down that it is not.
@@ -93,6 +97,9 @@ func (s *State) Evolve(e event.Event) {
 	s.Revision, s.Hash, s.EventID = e.Revision, e.Hash, e.ID
 	switch d := e.Data.(type) {
 	case Created:
+		if s.Exists() {
+			return // a task is registered once: whose it is never changes
+		}
 		s.Created, s.CreatedAt, s.Correlation = d, e.Time, e.Meta.CorrelationID
 	case ConsentDecided:
 		if s.Consents == nil {

@@ -97,7 +97,7 @@ func (Withdrawn) EventType() event.Type { return "QuestionWithdrawn" }
 // EventType is "TurnEnded".
 func (Ended) EventType() event.Type { return "TurnEnded" }
 
-func init() { //nolint:gochecknoinits // a type is known wherever its package is
+func init() {
 	event.Register(Queued{}, 1)
 	event.Register(Started{}, 1)
 	event.Register(Progressed{}, 1)

@@ -136,44 +136,38 @@ func (c *Conversation) Status(n int) Status {
 
 // Evolve takes one event into the conversation, and reports whether it was one
 // of a conversation. It accepts any order of events, so that a log cut or
-// damaged anywhere still folds.
+// damaged anywhere still folds. What comes after a turn's end changes nothing.
 func (c *Conversation) Evolve(e event.Event) bool {
 	switch d := e.Data.(type) {
 	case Queued:
-		t := c.at(d.Turn)
-		t.QueuedAt = e.Time
-		t.ChangedAt = e.Time
+		if t := c.at(d.Turn); t.End == nil {
+			t.QueuedAt, t.ChangedAt = e.Time, e.Time
+		}
 	case Started:
-		t := c.at(d.Turn)
-		t.Agent, t.BootID, t.StartedAt, t.ChangedAt = d.Agent, d.BootID, e.Time, e.Time
+		if t := c.at(d.Turn); t.End == nil {
+			t.Agent, t.BootID, t.StartedAt, t.ChangedAt = d.Agent, d.BootID, e.Time, e.Time
+		}
 	case Progressed:
-		t := c.at(d.Turn)
-		t.Last, t.ChangedAt = d.Text, e.Time
+		if t := c.at(d.Turn); t.End == nil {
+			t.Last, t.ChangedAt = d.Text, e.Time
+		}
 	case Asked:
-		t := c.at(d.Turn)
-		t.Asks++
-		t.ChangedAt = e.Time
-		if d.N < 1 || d.N > maxTurns*MaxQuestions {
-			break
-		}
-		for len(c.Questions) < d.N {
-			c.Questions = append(c.Questions, Question{N: len(c.Questions) + 1, Withdrawn: "lost"})
-		}
-		c.Questions[d.N-1] = Question{N: d.N, Turn: d.Turn, Ask: t.Asks, Text: d.Text, Options: d.Options,
-			Schema: d.Schema, Kind: d.Kind, AskedAt: e.Time}
+		c.ask(d, e.Time)
 	case Answered:
 		if q := c.Question(d.N); q != nil && q.Open() {
 			q.Answer, q.Via = d.Answer, d.Via
-			c.at(d.Turn).ChangedAt = e.Time
+			if q.Answer == nil {
+				q.Answer = json.RawMessage("null") // answered all the same
+			}
+			c.at(q.Turn).ChangedAt = e.Time
 		}
 	case Withdrawn:
 		if q := c.Question(d.N); q != nil && q.Open() {
-			q.Withdrawn = d.Reason
-			c.at(d.Turn).ChangedAt = e.Time
+			q.withdraw(d.Reason)
+			c.at(q.Turn).ChangedAt = e.Time
 		}
 	case Ended:
-		t := c.at(d.Turn)
-		if t.End == nil {
+		if t := c.at(d.Turn); t.End == nil {
 			t.End, t.EndedAt, t.ChangedAt = &d, e.Time, e.Time
 			t.CloseRevision, t.CloseHash = e.Revision, e.Hash
 		}
@@ -183,12 +177,38 @@ func (c *Conversation) Evolve(e event.Event) bool {
 	return true
 }
 
-// maxTurns bounds what a damaged log can make a fold allocate.
-const maxTurns = 100_000
+func (c *Conversation) ask(d Asked, at time.Time) {
+	t := c.at(d.Turn)
+	if t.End != nil || t.N == 0 || d.N < 1 || d.N > len(c.Questions)+maxGap {
+		return
+	}
+	for len(c.Questions) < d.N {
+		c.Questions = append(c.Questions, Question{N: len(c.Questions) + 1, Withdrawn: "lost"})
+	}
+	q := &c.Questions[d.N-1]
+	if q.Turn != 0 {
+		return // asked before: a key is never used for another question
+	}
+	t.Asks++
+	t.ChangedAt = at
+	*q = Question{N: d.N, Turn: d.Turn, Ask: t.Asks, Text: d.Text, Options: d.Options,
+		Schema: d.Schema, Kind: d.Kind, AskedAt: at}
+}
+
+func (q *Question) withdraw(reason string) {
+	if reason == "" {
+		reason = "withdrawn"
+	}
+	q.Withdrawn = reason
+}
+
+// maxGap is how many turns or questions a log may lack in a row, at most: it
+// bounds what one record of a damaged log can make a fold allocate.
+const maxGap = 1000
 
 // at gives the n-th turn, made if need be.
 func (c *Conversation) at(n int) *State {
-	if n < 1 || n > maxTurns {
+	if n < 1 || n > len(c.Turns)+maxGap {
 		return &State{} // nobody's: a record that no hangar wrote
 	}
 	for len(c.Turns) < n {
@@ -208,26 +228,26 @@ func (c *Conversation) Clone() Conversation {
 // validator.
 func (q *Question) CheckAnswer(answer json.RawMessage) error {
 	answer = bytes.TrimSpace(answer)
+	if len(answer) > MaxAnswerBytes {
+		return domain.Errorf(domain.TooLarge, "%s: an answer has at most %d bytes", q.Key(), MaxAnswerBytes)
+	}
 	if len(q.Schema) > 0 {
-		if len(answer) == 0 || answer[0] != '{' {
+		if len(answer) == 0 || answer[0] != '{' || !json.Valid(answer) {
 			return domain.InvalidField(q.Key(), "the answer is an object, as the question's schema says")
 		}
 		return nil
 	}
-	var text string
-	if json.Unmarshal(answer, &text) != nil {
+	var text *string
+	if json.Unmarshal(answer, &text) != nil || text == nil {
 		return domain.InvalidField(q.Key(), "the answer is a string")
 	}
-	if len(q.Options) > 0 && !slices.Contains(q.Options, text) {
+	if len(q.Options) > 0 && !slices.Contains(q.Options, *text) {
 		return domain.InvalidField(q.Key(), "the answer is one of: %s", strings.Join(q.Options, ", "))
-	}
-	if len(text) > MaxAnswerBytes {
-		return domain.Errorf(domain.TooLarge, "%s: an answer has at most %d bytes", q.Key(), MaxAnswerBytes)
 	}
 	return nil
 }
 
-// MaxAnswerBytes bounds one answer.
+// MaxAnswerBytes bounds one answer, as the JSON it is recorded as.
 const MaxAnswerBytes = 64 << 10
 
 // FormSchema is the form that asks for the answer (SEP-2322, elicitation/create).

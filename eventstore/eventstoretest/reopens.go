@@ -14,6 +14,31 @@ import (
 	"hangar/eventstore/chain"
 )
 
+func closeWaits(f *fixture) {
+	g := newGate()
+	s := f.engine.Open(f.T, g.observe)
+	first := f.stall(s, g)
+	var accepted []<-chan answer
+	for i := range 8 {
+		accepted = append(accepted, f.start(f.ctx, s, eventstore.Stream(fmt.Sprintf("job-%d", i)), eventstore.NoStream, draft("x")))
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	close(g.pass)
+	if err := <-closed; err != nil {
+		f.Error(err)
+	}
+	// What the log holds now is all there will be.
+	if got := f.all(f.open(nil)); len(got) != len(accepted)+1 {
+		f.Errorf("%d records are stored, %d appends were accepted", len(got), len(accepted)+1)
+	}
+	for i, done := range append(accepted, first) {
+		if a := f.await(done); a.err != nil {
+			f.Errorf("append %d, accepted before the close: %v", i, a.err)
+		}
+	}
+}
+
 func closeUnderLoad(f *fixture) {
 	s := f.engine.Open(f.T, nil)
 	const writers = 16

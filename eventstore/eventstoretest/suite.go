@@ -54,6 +54,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Engine) {
 		{"waits", waits},
 		{"reads end with their context", cancelledReads},
 		{"a closed log refuses calls", closed},
+		{"a close waits for what was accepted", closeWaits},
 		{"a close loses nothing that was acknowledged", closeUnderLoad},
 		{"a reopened log keeps all", reopen},
 		{"any run of appends is consistent", property},

@@ -207,10 +207,13 @@ func (s *Store) Append(ctx context.Context, stream eventstore.Stream, expected e
 	}
 	select {
 	case <-r.done:
-		records, err := r.stored, r.err
-		r.recycle()
-		return records, err
+		return r.answer()
 	case <-ctx.Done():
+	}
+	select {
+	case <-r.done: // just in time
+		return r.answer()
+	default:
 		return nil, unknown(ctx.Err()) // the writer still has r
 	}
 }

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -205,7 +207,9 @@ func TestReadOnly(t *testing.T) {
 	// A writer opens the file under the reader.
 	s = e.with(t, sqlite.Options{})
 	b := mustAppend(t, s, "node-a", eventstore.HeadOf(a), draft("a1"))
-	if err := r.Wait(t.Context(), a[0].Position); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := r.Wait(ctx, a[0].Position); err != nil {
 		t.Fatal(err)
 	}
 	if got := readAll(t, r); !slices.Equal(got, append(a, b...)) {

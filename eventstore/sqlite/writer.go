@@ -53,10 +53,12 @@ func newRequest(expected eventstore.Head, sealed []eventstore.Record) *request {
 	return r
 }
 
-// recycle is for a request that was answered and that the caller is done with.
-func (r *request) recycle() {
+// answer gives what the writer answered and lets go of the request.
+func (r *request) answer() ([]eventstore.Record, error) {
+	records, err := r.stored, r.err
 	r.sealed, r.stored, r.err = nil, nil, nil
 	requests.Put(r)
+	return records, err
 }
 
 // writer is the one goroutine that writes, and what belongs to it.

@@ -138,12 +138,9 @@ func renderJob(s *job.State) (json.RawMessage, error) {
 	return fmt.Appendf(nil, `{"id":%q,"status":%q,"revision":%d}`, s.ID, s.Status(), s.Revision), nil
 }
 
-func renderTask(v audit.TaskState) (json.RawMessage, error) {
-	done := int64(-1)
-	if v.Done != nil {
-		done = v.Done.Revision
-	}
-	return fmt.Appendf(nil, `{"taskId":%q,"ended":%t,"subject":%d,"done":%d}`, v.Task.Created.Handle, v.Task.Ended(), v.Subject.Revision, done), nil
+func renderTask(ctx context.Context, p *audit.Past, s *task.State) (json.RawMessage, error) {
+	page, err := p.ReadStream(ctx, jobStream, 0, 100)
+	return fmt.Appendf(nil, `{"taskId":%q,"ended":%t,"job_records":%d,"at":%q}`, s.Created.Handle, s.Ended(), len(page), domain.FormatTime(p.At)), err
 }
 
 // TestReplay runs testdata/*.txtar: the comment's last line is the arguments.

@@ -17,17 +17,26 @@ import (
 // RenderJob shows a job as a client is shown one.
 type RenderJob func(s *job.State) (json.RawMessage, error)
 
-// RenderTask shows a task as tasks/get would.
-type RenderTask func(v TaskState) (json.RawMessage, error)
+// RenderTask shows a task as tasks/get would have answered at a moment of the
+// past, to its owner. The task is served then.
+type RenderTask func(ctx context.Context, p *Past, t *task.State) (json.RawMessage, error)
 
-// TaskState is a task as it stood at some moment.
-type TaskState struct {
-	Task *task.State
-	// Subject is its job as it stood then.
-	Subject *job.State
-	// Done is its job as it was when the task's end was decided, which is what
-	// the result is made of; nil while the task has not completed.
-	Done *job.State
+// Past is the log as it was at some moment.
+type Past struct {
+	At  time.Time
+	log Reader
+	o   *Options
+}
+
+// ReadStream reads a stream as it was.
+func (p *Past) ReadStream(ctx context.Context, stream domain.Stream, from int64, limit int) ([]domain.Record, error) {
+	page, err := p.log.ReadStream(ctx, stream, from, limit)
+	for i := range page {
+		if !p.o.within(&page[i]) {
+			return page[:i], err
+		}
+	}
+	return page, err
 }
 
 // Options say what to replay, how far, and how to show it.

@@ -21,74 +21,70 @@ const unknownTask = `{"error":{"code":-32602,"message":"unknown task"}}`
 // showState tells how things stood at the stop. Only a task and a job have a
 // state that is shown; last is the last record before the stop.
 func (o *Options) showState(ctx context.Context, r Reader, w io.Writer, last *domain.Record) error {
-	v, err := o.stateAt(ctx, r)
-	if err != nil || v.Task == nil && v.Subject == nil {
+	p := &Past{At: o.At, log: r, o: o}
+	if p.At.IsZero() {
+		p.At, _ = domain.ParseTime(last.Time)
+	}
+	v, err := o.stateAt(ctx, p)
+	if err != nil || v.task == nil && v.job == nil {
 		return err
 	}
-	at := o.At
-	if at.IsZero() {
-		at, _ = domain.ParseTime(last.Time)
-	}
 	if o.JSON {
-		return o.writeState(w, v, at)
+		return o.writeState(ctx, w, p, v)
 	}
-	return tellState(w, v, at)
+	return tellState(w, v, p.At)
 }
 
-// stateAt folds what was asked for, up to the stop.
-func (o *Options) stateAt(ctx context.Context, r Reader) (v TaskState, err error) {
+// state is how a task and its job stood; nil for what was not asked for.
+type state struct {
+	task *task.State
+	job  *job.State
+}
+
+// stateAt folds what was asked for.
+func (o *Options) stateAt(ctx context.Context, p *Past) (v state, err error) {
 	stream := o.Stream
 	if o.Task != "" {
 		stream = domain.Stream(o.Task)
 	}
-	switch stream.Category() {
-	case task.Category:
-		v.Task = &task.State{}
-		if err := o.fold(ctx, r, stream, -1, v.Task.Evolve); err != nil {
+	if stream.Category() == task.Category {
+		v.task = &task.State{}
+		if err := fold(ctx, p, stream, v.task.Evolve); err != nil {
 			return v, err
 		}
-		id, _ := v.Task.Subject()
+		id, _ := v.task.Subject()
 		stream = domain.Stream(id)
-	case job.Category:
-	default:
-		return v, nil
 	}
-	if stream == "" {
-		return v, nil
-	}
-	v.Subject = &job.State{}
-	if err := o.fold(ctx, r, stream, -1, v.Subject.Evolve); err != nil {
-		return v, err
-	}
-	if v.Task != nil && v.Task.Completed != nil {
-		v.Done = &job.State{}
-		err = o.fold(ctx, r, stream, v.Task.Completed.AtRevision, v.Done.Evolve)
+	if stream.Category() == job.Category {
+		v.job = &job.State{}
+		err = fold(ctx, p, stream, v.job.Evolve)
 	}
 	return v, err
 }
 
-// fold reads a stream up to the stop, and no further than a revision, where that
-// is not -1.
-func (o *Options) fold(ctx context.Context, r Reader, stream domain.Stream, revision int64, evolve func(event.Event)) error {
-	records := streamOf(r, stream)
-	for {
-		record, err := records.next(ctx)
+// fold reads a stream to its end.
+func fold(ctx context.Context, p *Past, stream domain.Stream, evolve func(event.Event)) error {
+	for from := int64(0); ; {
+		page, err := p.ReadStream(ctx, stream, from, pageRecords)
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}
-		if record == nil || !o.within(record) || revision >= 0 && record.Revision > revision {
+		for _, r := range page {
+			e, err := event.Decode(r)
+			if err != nil {
+				return fmt.Errorf("how things stood cannot be told: %w", err)
+			}
+			evolve(e)
+			from = r.Revision + 1
+		}
+		if len(page) < pageRecords {
 			return nil
 		}
-		e, err := event.Decode(*record)
-		if err != nil {
-			return fmt.Errorf("how things stood cannot be told: %w", err)
-		}
-		evolve(e)
 	}
 }
 
 // writeState writes the state as the last line of JSON.
-func (o *Options) writeState(w io.Writer, v TaskState, at time.Time) (err error) {
+func (o *Options) writeState(ctx context.Context, w io.Writer, p *Past, v state) (err error) {
 	if o.RenderJob == nil || o.RenderTask == nil {
 		return errors.New("audit: no renderer of states was given")
 	}
@@ -99,16 +95,16 @@ func (o *Options) writeState(w io.Writer, v TaskState, at time.Time) (err error)
 		} `json:"state"`
 	}
 	switch {
-	case v.Task == nil:
-	case !v.Task.Visible(at):
+	case v.task == nil:
+	case !v.task.Visible(p.At):
 		line.State.Task = json.RawMessage(unknownTask)
 	default:
-		if line.State.Task, err = o.RenderTask(v); err != nil {
+		if line.State.Task, err = o.RenderTask(ctx, p, v.task); err != nil {
 			return fmt.Errorf("the state of the task: %w", err)
 		}
 	}
-	if v.Subject != nil && v.Subject.Exists() {
-		if line.State.Job, err = o.RenderJob(v.Subject); err != nil {
+	if v.job != nil && v.job.Exists() {
+		if line.State.Job, err = o.RenderJob(v.job); err != nil {
 			return fmt.Errorf("the state of the job: %w", err)
 		}
 	}
@@ -118,28 +114,28 @@ func (o *Options) writeState(w io.Writer, v TaskState, at time.Time) (err error)
 }
 
 // tellState tells the state in a few words.
-func tellState(w io.Writer, v TaskState, at time.Time) error {
+func tellState(w io.Writer, v state, at time.Time) error {
 	fmt.Fprintln(w, "\nhow things stood then:")
-	if v.Task != nil {
+	if v.task != nil {
 		fmt.Fprintf(w, "  task %s\n", taskInWords(v, at))
 	}
-	if v.Subject != nil && v.Subject.Exists() {
-		fmt.Fprintf(w, "  job  %s\n", jobInWords(v.Subject))
+	if v.job != nil && v.job.Exists() {
+		fmt.Fprintf(w, "  job  %s\n", jobInWords(v.job))
 	}
 	return nil
 }
 
-func taskInWords(v TaskState, at time.Time) string {
-	if !v.Task.Visible(at) {
+func taskInWords(v state, at time.Time) string {
+	if !v.task.Visible(at) {
 		return "not served: unknown task"
 	}
 	var sub turn.Subject
-	if v.Subject != nil {
-		if _, n := v.Task.Subject(); v.Subject.Task(n) != nil {
-			sub = v.Subject.Subject(v.Subject.Task(n).Turn)
+	if v.job != nil {
+		if _, n := v.task.Subject(); v.job.Task(n) != nil {
+			sub = v.job.Subject(v.job.Task(n).Turn)
 		}
 	}
-	shown := v.Task.Show(&sub)
+	shown := v.task.Show(&sub)
 	status := string(shown.Status)
 	switch shown.Status { //nolint:exhaustive // the rest are called the same outside
 	case turn.StatusRunning:

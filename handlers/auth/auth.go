@@ -38,7 +38,7 @@ type Options struct {
 	// AuthorizationServers are listed in the metadata. Hangar's own tokens come
 	// from its command line, so there may be none.
 	AuthorizationServers []string
-	Log                  *slog.Logger // nil is slog's default
+	Log                  *slog.Logger // nil discards
 }
 
 type identityKey struct{}
@@ -145,7 +145,7 @@ func Require(o Options, needed ...access.Scope) func(http.Handler) http.Handler 
 
 func (o Options) log() *slog.Logger {
 	if o.Log == nil {
-		return slog.Default()
+		return slog.New(slog.DiscardHandler)
 	}
 	return o.Log
 }

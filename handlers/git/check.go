@@ -43,6 +43,14 @@ type Checked struct {
 func (g *Git) Check(ctx context.Context, r Request) (Checked, error) {
 	ctx, cancel := within(ctx, CheckTimeout)
 	defer cancel()
+	if err := named("branch", r.Branch); err != nil {
+		return Checked{}, err
+	}
+	if r.Base != "" {
+		if err := named("base_branch", r.Base); err != nil {
+			return Checked{}, err
+		}
+	}
 	repo, err := g.find(ctx, r)
 	if err != nil {
 		return Checked{}, err
@@ -54,7 +62,10 @@ func (g *Git) Check(ctx context.Context, r Request) (Checked, error) {
 	if c.Base, c.BaseCommit, err = g.base(ctx, repo, r.Base); err != nil {
 		return Checked{}, err
 	}
-	return c, g.free(ctx, repo, c.Branch)
+	if err := g.free(ctx, repo, c.Branch); err != nil {
+		return Checked{}, err
+	}
+	return c, nil
 }
 
 // within bounds ctx, with a cause that names the bound.
@@ -82,54 +93,67 @@ func (g *Git) find(ctx context.Context, r Request) (string, error) {
 	if err != nil || !info.IsDir() {
 		return "", domain.InvalidField("repo", "there is no folder %s", named)
 	}
-	top, refs, err := g.discover(ctx, dir)
+	d, err := g.discover(ctx, dir)
 	if err != nil {
 		return "", err
 	}
-	for _, d := range []string{top, refs} {
-		if err := r.reaches(d); err != nil {
+	for _, part := range []string{d.top, d.refs} {
+		if err := r.reaches(part); err != nil {
 			return "", err
 		}
-		if err := g.owned(d); err != nil {
+		if err := g.owned(part); err != nil {
 			return "", err
 		}
 	}
-	return top, nil
+	if d.shallow {
+		return "", domain.InvalidField("repo", "%s is a shallow clone; complete it with git fetch --unshallow", d.top)
+	}
+	return d.top, nil
 }
 
-// discover asks git for the top of the repository that dir is in, and for the
-// folder that holds its refs.
-func (g *Git) discover(ctx context.Context, dir string) (top, refs string, err error) {
-	kind, err := g.run(ctx, dir, "rev-parse", "--is-bare-repository", "--is-inside-work-tree")
-	var e *exitError
+// discovery is what git finds from a folder.
+type discovery struct {
+	top     string // of the repository: its working tree, or itself where it is bare
+	refs    string // the folder that holds its refs
+	shallow bool
+}
+
+func (g *Git) discover(ctx context.Context, dir string) (d discovery, err error) {
+	out, err := g.run(ctx, dir, "rev-parse", "--path-format=absolute",
+		"--is-shallow-repository", "--is-bare-repository", "--is-inside-work-tree", "--git-common-dir")
+	no, ok := errors.AsType[*exitError](err)
 	switch {
-	case errors.As(err, &e) && strings.Contains(e.stderr, "dubious ownership"):
-		return "", "", foreign(dir)
-	case errors.As(err, &e) && strings.Contains(e.stderr, "not a git repository"):
-		return "", "", domain.InvalidField("repo", "%s is not a git repository; give the folder of one, or make it one with git init and a first commit", dir)
-	case errors.As(err, &e):
-		return "", "", domain.InvalidField("repo", "git cannot read %s: %s", dir, showable(e.stderr, MaxReasonBytes))
+	case ok && strings.Contains(no.stderr, "dubious ownership"):
+		return d, foreign(dir)
+	case ok && strings.Contains(no.stderr, "not a git repository"):
+		return d, domain.InvalidField("repo", "%s is not a git repository; give the folder of one, or make it one with git init and a first commit", dir)
+	case ok:
+		return d, domain.InvalidField("repo", "git cannot read %s: %s", dir, showable(no.stderr, MaxReasonBytes))
 	case err != nil:
-		return "", "", err
+		return d, err
 	}
-	ask := "--show-toplevel"
-	switch kind {
-	case "true\nfalse":
-		ask = "--absolute-git-dir"
-	case "false\nfalse":
-		return "", "", domain.InvalidField("repo", "%s is within a repository's own folder; give the one that holds .git", dir)
+	found := strings.SplitN(out, "\n", 4)
+	if len(found) != 4 {
+		return d, fmt.Errorf("git rev-parse in %s: %q", dir, out)
 	}
-	if top, err = g.run(ctx, dir, "rev-parse", ask); err != nil {
-		return "", "", err
+	d.shallow = found[0] == "true"
+	bare, inside := found[1] == "true", found[2] == "true"
+	if d.refs, err = filepath.EvalSymlinks(found[3]); err != nil {
+		return d, err
 	}
-	if top, err = filepath.EvalSymlinks(top); err != nil {
-		return "", "", err
+	switch {
+	case bare:
+		d.top = d.refs
+		return d, nil
+	case !inside:
+		return d, domain.InvalidField("repo", "%s is within a repository's own folder; give the one that holds .git", dir)
 	}
-	if refs, err = g.commonDir(ctx, dir); err != nil {
-		return "", "", err
+	top, err := g.run(ctx, dir, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return d, err
 	}
-	refs, err = filepath.EvalSymlinks(refs)
-	return top, refs, err
+	d.top, err = filepath.EvalSymlinks(top)
+	return d, err
 }
 
 // reaches refuses a folder that the settings do not open.
@@ -194,15 +218,8 @@ func foreign(dir string) error {
 	return domain.InvalidField("repo", "%s belongs to another user; give a repository of the user whom Hangar runs as", dir)
 }
 
-// whole refuses a repository that lacks part of its history, and gives its author.
+// whole refuses a repository that may lack objects, and gives its author.
 func (g *Git) whole(ctx context.Context, repo string) (Author, error) {
-	shallow, err := g.run(ctx, repo, "rev-parse", "--is-shallow-repository")
-	if err != nil {
-		return Author{}, err
-	}
-	if shallow == "true" {
-		return Author{}, domain.InvalidField("repo", "%s is a shallow clone; complete it with git fetch --unshallow", repo)
-	}
 	c, err := g.config(ctx, repo)
 	if err != nil {
 		return Author{}, err
@@ -216,11 +233,7 @@ func (g *Git) whole(ctx context.Context, repo string) (Author, error) {
 // base gives the branch to begin at, and its commit: the one named, or else the
 // one that is checked out.
 func (g *Git) base(ctx context.Context, repo, name string) (branch, commit string, err error) {
-	if branch = name; branch != "" {
-		if err := g.named(ctx, repo, "base_branch", branch); err != nil {
-			return "", "", err
-		}
-	} else {
+	if branch = name; branch == "" {
 		ref, err := g.run(ctx, repo, "symbolic-ref", "--quiet", "HEAD")
 		var ok bool
 		branch, ok = strings.CutPrefix(ref, "refs/heads/")
@@ -247,28 +260,34 @@ func (g *Git) base(ctx context.Context, repo, name string) (branch, commit strin
 }
 
 // named refuses what cannot be a branch's name.
-func (g *Git) named(ctx context.Context, repo, field, name string) error {
+func named(field, name string) error {
 	if len(name) > MaxBranchBytes {
 		return domain.InvalidField(field, "a branch's name has at most %d bytes", MaxBranchBytes)
 	}
-	ok := name != "" && name != "HEAD" && !strings.HasPrefix(name, "-") && !strings.ContainsRune(name, 0)
-	if ok {
-		var err error
-		if ok, err = g.yes(ctx, repo, "check-ref-format", "refs/heads/"+name); err != nil {
-			return err
-		}
-	}
-	if !ok {
+	if !validBranch(name) {
 		return domain.InvalidField(field, "%q cannot be a branch's name; give one like hangar/fix-login", name)
 	}
 	return nil
 }
 
+// validBranch reports whether git takes name for a branch: the rules of
+// git-check-ref-format(1), and those of git-branch(1) on top.
+func validBranch(name string) bool {
+	if name == "HEAD" || strings.HasPrefix(name, "-") || strings.HasSuffix(name, ".") ||
+		strings.Contains(name, "..") || strings.Contains(name, "@{") ||
+		strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`~^:?*[\`, r) }) {
+		return false
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
+	return true
+}
+
 // free refuses a branch that cannot be made.
 func (g *Git) free(ctx context.Context, repo, branch string) error {
-	if err := g.named(ctx, repo, "branch", branch); err != nil {
-		return err
-	}
 	commit, err := g.branchCommit(ctx, repo, branch)
 	if err != nil {
 		return err

@@ -117,33 +117,34 @@ func (g *Git) clone(ctx context.Context, c Checked, p Place) (start string, err 
 	}
 	if base != "" {
 		args = append(args, "--branch="+c.Base)
-	} // else the base was removed meanwhile; its commit is still asked for below
+	}
 	if _, err := g.run(ctx, filepath.Dir(p.Dest), append(args, "--", c.Repo, p.Dest)...); err != nil {
 		return "", err
 	}
-	return start, g.checkout(ctx, c, p.Dest, start)
+	if base != c.BaseCommit && c.Base != c.Branch { // it went on meanwhile, or is gone
+		if _, err := g.run(ctx, p.Dest, "update-ref", "refs/heads/"+c.Base, c.BaseCommit); err != nil {
+			return "", err
+		}
+	}
+	if err := g.standAlone(ctx, c, p.Dest, start); err != nil {
+		return "", err
+	}
+	_, err = g.run(ctx, p.Dest, "checkout", "--quiet", "--no-track", "-B", c.Branch, start, "--")
+	return start, err // from here on it is the agent's
 }
 
-// checkout gives a new clone its branches, makes it stand alone, and checks the
-// job's branch out. It is the last that we run there.
-func (g *Git) checkout(ctx context.Context, c Checked, dest, start string) error {
-	if c.Base != c.Branch {
-		if _, err := g.run(ctx, dest, "update-ref", "refs/heads/"+c.Base, c.BaseCommit); err != nil {
-			return err
-		}
+// standAlone frees a new clone from the repositories that its origin borrows
+// objects from: they are out of the agent's reach.
+func (g *Git) standAlone(ctx context.Context, c Checked, dest, start string) error {
+	alternates := filepath.Join(dest, ".git", "objects", "info", "alternates")
+	if _, err := os.Lstat(alternates); errors.Is(err, fs.ErrNotExist) {
+		return nil // the origin borrows none
 	}
 	if _, err := g.run(ctx, dest, "update-ref", "refs/heads/"+c.Branch, start); err != nil {
+		return err // without a ref it would not be taken along
+	}
+	if _, err := g.run(ctx, dest, "repack", "-a", "-d", "--quiet"); err != nil {
 		return err
 	}
-	alternates := filepath.Join(dest, ".git", "objects", "info", "alternates")
-	if _, err := os.Lstat(alternates); err == nil { // as the repository has some: they are out of the agent's reach
-		if _, err := g.run(ctx, dest, "repack", "-a", "-d", "--quiet"); err != nil {
-			return err
-		}
-		if err := os.Remove(alternates); err != nil {
-			return err
-		}
-	}
-	_, err := g.run(ctx, dest, "checkout", "--quiet", c.Branch, "--")
-	return err
+	return os.Remove(alternates)
 }

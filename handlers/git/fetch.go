@@ -7,10 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 
-	"hangar/domain"
 	"hangar/domain/turn"
 )
 
@@ -89,18 +88,28 @@ func (g *Git) fetchBack(ctx context.Context, b Back) (f Fetched, err error) {
 		return f, err
 	}
 	if !settled {
-		if err := g.fetch(ctx, b); err != nil {
-			if err := g.explain(ctx, b, &f, err); err != nil {
-				return f, err
-			}
-		} else {
-			f.Outcome = Done
-		}
-		if f.Branch, err = g.branchCommit(ctx, b.Repo, b.Branch); err != nil {
+		if err := g.bring(ctx, b, &f); err != nil {
 			return f, err
 		}
 	}
 	return f, g.listCommits(ctx, b, &f)
+}
+
+// bring fetches, and tells the outcome.
+func (g *Git) bring(ctx context.Context, b Back, f *Fetched) error {
+	if err := g.fetch(ctx, b); err != nil {
+		if err := g.explain(ctx, b, f, err); err != nil {
+			return err
+		}
+	} else {
+		f.Outcome = Done
+	}
+	now, err := g.branchCommit(ctx, b.Repo, b.Branch)
+	if err == nil && f.Outcome == Done && now == f.Branch { // where it was, and that was not enough
+		f.Outcome, f.Reason = Refused, "git took nothing over: the history of the agent's clone is cut short, or not what the clone says"
+	}
+	f.Branch = now
+	return err
 }
 
 // refused is the outcome for a clone that is none.
@@ -117,8 +126,8 @@ func (g *Git) refused(ctx context.Context, b Back, reason string) (f Fetched, er
 
 // saidNo reports whether a staged command ran, and ended badly.
 func saidNo(err error) bool {
-	var exit *exec.ExitError
-	return errors.As(err, &exit)
+	_, ok := errors.AsType[*exec.ExitError](err)
+	return ok
 }
 
 var hash = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
@@ -142,46 +151,32 @@ func (g *Git) tip(ctx context.Context, b Back) (string, error) {
 	return "", nil
 }
 
-// settled tells the outcome where nothing is left to fetch.
-func (g *Git) settled(ctx context.Context, b Back, f *Fetched) (bool, error) {
-	var err error
-	has := false
-	switch {
-	case f.Branch != "" && f.Tip == "": // what came back of earlier turns is there
-		has = true
-	case f.Branch != "":
-		has, err = g.contains(ctx, b.Repo, f.Branch, f.Tip)
-	case f.Tip == "":
-		f.Outcome = Nothing
-		return true, nil
-	default:
-		has, err = g.contains(ctx, b.Repo, b.BaseCommit, f.Tip)
-		if has {
-			f.Outcome = Nothing
+// settled tells the outcome where nothing is left to fetch: all that the agent
+// has is in the repository already.
+func (g *Git) settled(ctx context.Context, b Back, f *Fetched) (has bool, err error) {
+	at, outcome := f.Branch, Done
+	if at == "" {
+		at, outcome = b.BaseCommit, Nothing
+	}
+	if has = f.Tip == ""; !has {
+		if has, err = g.contains(ctx, b.Repo, at, f.Tip); err != nil {
+			return false, err
 		}
-		return has, err
 	}
 	if has {
-		f.Outcome = Done
+		f.Outcome = outcome
 	}
-	return has, err
+	return has, nil
 }
 
 // contains reports whether repo has the commit, and has it in the history of the
 // commit at.
 func (g *Git) contains(ctx context.Context, repo, at, commit string) (bool, error) {
-	if has, err := g.has(ctx, repo, commit); !has || err != nil {
-		return false, err
-	}
 	return g.yes(ctx, repo, "merge-base", "--is-ancestor", commit, at)
 }
 
 func (g *Git) has(ctx context.Context, repo, commit string) (bool, error) {
-	_, err := g.run(ctx, repo, "cat-file", "-e", commit+"^{commit}")
-	if exitCode(err) > 0 {
-		return false, nil
-	}
-	return err == nil, err
+	return g.yes(ctx, repo, "cat-file", "-e", commit+"^{commit}")
 }
 
 // fetch fetches the agent's branch. The clone's side of it runs on the stage.
@@ -200,14 +195,14 @@ func (g *Git) fetch(ctx context.Context, b Back) error {
 // shellQuote makes one word of s: git gives the command to a shell.
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// unacceptable are what git says of commits that no other try makes better.
-var unacceptable = []string{"fsck error", "shallow update not allowed"}
+// fsckFailed is what git says of commits that no other try makes better.
+const fsckFailed = "fsck error"
 
 // explain tells why a fetch failed, by looking at the repository again; only what
 // git has against the commits themselves is taken from its words.
 func (g *Git) explain(ctx context.Context, b Back, f *Fetched, failure error) error {
-	var e *exitError
-	if !errors.As(failure, &e) || e.code < 0 {
+	e, ok := errors.AsType[*exitError](failure)
+	if !ok || e.code < 0 {
 		return failure
 	}
 	now, err := g.branchCommit(ctx, b.Repo, b.Branch)
@@ -237,7 +232,7 @@ func (g *Git) explain(ctx context.Context, b Back, f *Fetched, failure error) er
 		f.Outcome, f.Reason = Moved, why
 		return nil
 	}
-	if slices.ContainsFunc(unacceptable, func(s string) bool { return strings.Contains(e.stderr, s) }) {
+	if strings.Contains(e.stderr, fsckFailed) {
 		f.Outcome, f.Reason = Refused, "git does not take the commits in: "+showable(e.stderr, MaxReasonBytes)
 		return nil
 	}
@@ -258,13 +253,6 @@ func (g *Git) listCommits(ctx context.Context, b Back, f *Fetched) error {
 		return nil
 	}
 	since := []string{at, "^" + b.BaseCommit, "--"}
-	count, err := g.run(ctx, b.Repo, append([]string{"rev-list", "--count"}, since...)...)
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Sscan(count, &f.Total); err != nil {
-		return domain.Wrap(domain.Internal, err, "git counted no commits")
-	}
 	out, err := g.run(ctx, b.Repo, append([]string{
 		"rev-list", "--topo-order", "--reverse", fmt.Sprintf("--max-count=%d", MaxCommits), "--format=%H %<(1024,trunc)%s",
 	}, since...)...)
@@ -276,5 +264,13 @@ func (g *Git) listCommits(ctx context.Context, b Back, f *Fetched) error {
 		commit, subject, _ := strings.Cut(lines[i], " ")
 		f.Commits = append(f.Commits, Commit{commit, showable(subject, MaxSubjectBytes)})
 	}
-	return nil
+	if f.Total = len(f.Commits); f.Total < MaxCommits {
+		return nil
+	}
+	count, err := g.run(ctx, b.Repo, append([]string{"rev-list", "--count"}, since...)...)
+	if err != nil {
+		return err
+	}
+	f.Total, err = strconv.Atoi(count)
+	return err
 }

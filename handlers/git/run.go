@@ -71,8 +71,7 @@ func (e *exitError) Error() string {
 
 // exitCode gives the code of a git command that ended by itself, else -1.
 func exitCode(err error) int {
-	var e *exitError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code
 	}
 	return -1
@@ -92,11 +91,11 @@ func (g *Git) run(ctx context.Context, dir string, args ...string) (string, erro
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("git %s: %w", args[0], context.Cause(ctx))
 	}
-	var exit *exec.ExitError
+	exit, ok := errors.AsType[*exec.ExitError](err)
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		return "", domain.Wrap(domain.Unsupported, err, "git is not installed on this machine")
-	case errors.As(err, &exit):
+	case ok:
 		return "", &exitError{args[0], exit.ExitCode(), strings.TrimSpace(string(stderr.b))}
 	case err != nil:
 		return "", fmt.Errorf("git %s: %w", args[0], err)
@@ -104,10 +103,11 @@ func (g *Git) run(ctx context.Context, dir string, args ...string) (string, erro
 	return strings.TrimSuffix(string(stdout.b), "\n"), nil
 }
 
-// yes runs a git command that answers by its exit code: 0 for yes, 1 for no.
+// yes runs a git command that answers by its exit code: 0 for yes. Another is no:
+// git does not tell "it is not so" from "there is no such object".
 func (g *Git) yes(ctx context.Context, dir string, args ...string) (bool, error) {
 	_, err := g.run(ctx, dir, args...)
-	if exitCode(err) == 1 {
+	if exitCode(err) > 0 {
 		return false, nil
 	}
 	return err == nil, err
@@ -142,14 +142,14 @@ func (w *lastBytes) Write(p []byte) (int, error) {
 // showable makes text that an agent may have written safe to show: valid, of
 // printable characters, and short.
 func showable(s string, limit int) string {
-	s = strings.Map(func(r rune) rune {
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
 			return r
 		}
 		return ' '
-	}, strings.ToValidUTF8(s, "?"))
+	}, strings.ToValidUTF8(s, "?")))
 	if len(s) > limit {
 		s = strings.ToValidUTF8(s[:limit-len("…")], "") + "…"
 	}
-	return strings.TrimSpace(s)
+	return s
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -59,8 +60,8 @@ func (a *arguments) check(raw json.RawMessage) error {
 	if err == nil {
 		return nil
 	}
-	ve, ok := err.(*jsonschema.ValidationError)
-	if !ok {
+	var ve *jsonschema.ValidationError
+	if !errors.As(err, &ve) {
 		return fmt.Errorf("validating the arguments of %s: %w", a.tool, err)
 	}
 	lines := a.explain(ve)
@@ -202,7 +203,7 @@ func (a *arguments) missing(loc, names []string) []string {
 	s := schemaAt(a.schema, loc)
 	lines := make([]string, 0, len(names))
 	for _, name := range names {
-		line := fmt.Sprintf("%s is missing", place(append(loc[:len(loc):len(loc)], name)))
+		line := fmt.Sprintf("%s is missing", place(append(slices.Clip(loc), name)))
 		if want := s.wants(name); want != "" {
 			line += "; it must be " + want
 		}
@@ -215,7 +216,7 @@ func (a *arguments) unknown(loc, names []string) []string {
 	known := schemaAt(a.schema, loc).names()
 	lines := make([]string, 0, len(names))
 	for _, name := range names {
-		line := fmt.Sprintf("unknown argument %s", place(append(loc[:len(loc):len(loc)], clip(name))))
+		line := fmt.Sprintf("unknown argument %s", place(append(slices.Clip(loc), clip(name))))
 		if len(known) == 0 {
 			line += "; there are none here"
 		} else {

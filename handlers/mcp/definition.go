@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"hangar/domain/access"
@@ -145,7 +146,7 @@ func (f *headerFinder) walk(node schemaNode, path []string) {
 		if json.Unmarshal(node.Properties[name], &child) != nil {
 			continue // a boolean schema, or one that is for the compiler to refuse
 		}
-		at := append(path[:len(path):len(path)], name)
+		at := slices.Concat(path, []string{name})
 		if child.Header != nil {
 			f.add(*child.Header, child.Type, at)
 		}

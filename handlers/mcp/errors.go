@@ -84,8 +84,7 @@ func RPCCode(code domain.Code) int {
 // keeps its message, and of anything else, as of Internal, the caller learns
 // nothing: the cause goes to the log, once, with the name of what failed.
 func ToRPC(ctx context.Context, log *slog.Logger, what string, err error) *RPCError {
-	var rpc *RPCError
-	if errors.As(err, &rpc) {
+	if rpc, ok := errors.AsType[*RPCError](err); ok {
 		return rpc
 	}
 	if e := told(err); e != nil {
@@ -139,18 +138,18 @@ func logFault(ctx context.Context, log *slog.Logger, what string, err error) {
 		log.DebugContext(ctx, "the caller went away", "request", what)
 		return
 	}
-	// A domain error shows only its message; the operator needs the cause.
-	if cause := rootCause(err); cause != nil {
-		log.ErrorContext(ctx, "request failed", "request", what, "error", err, "cause", cause)
+	if p, ok := errors.AsType[*panicError](err); ok {
+		log.ErrorContext(ctx, "request panicked", "request", what, "panic", p.value, "stack", string(p.stack))
 		return
 	}
-	log.ErrorContext(ctx, "request failed", "request", what, "error", err)
+	log.ErrorContext(ctx, "request failed", "request", what, "error", cause(err))
 }
 
-func rootCause(err error) error {
+// cause gives what a domain error does not show.
+func cause(err error) error {
 	var e *domain.Error
-	if errors.As(err, &e) {
+	if errors.As(err, &e) && errors.Unwrap(e) != nil {
 		return errors.Unwrap(e)
 	}
-	return nil
+	return err
 }

@@ -70,19 +70,19 @@ func UnknownTool(name string) *RPCError {
 	return &RPCError{Code: CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", clip(name))}
 }
 
-// panicked is a panic as an error; the stack is for the log.
-type panicked struct {
+// panicError is a panic as an error; the stack is for the log.
+type panicError struct {
 	value any
 	stack []byte
 }
 
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 // Recover runs f and gives a panic in it as an error.
 func Recover(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &panicked{v, debug.Stack()}
+			err = &panicError{v, debug.Stack()}
 		}
 	}()
 	return f()

@@ -141,8 +141,7 @@ func TestInvoke(t *testing.T) {
 }
 
 func outcomeText(out Outcome, err error) string {
-	var rpc *RPCError
-	if errors.As(err, &rpc) {
+	if rpc, ok := errors.AsType[*RPCError](err); ok {
 		return fmt.Sprintf("%d %s", rpc.Code, rpc.Message)
 	}
 	switch o := out.(type) {

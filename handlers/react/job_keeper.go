@@ -100,7 +100,7 @@ func (k *jobKeeper) letGo() {
 		k.step.cancel()
 		k.step.late.Reset(stepGrace)
 		select {
-		case <-k.step.done:
+		case <-k.step.done: //nolint:errcheck // its outcome is dropped
 		case <-k.step.late.C:
 		}
 		k.step.late.Stop()

@@ -159,7 +159,15 @@ func (w *world) start() {
 		}
 	}
 	r := react.New(react.Deps{Store: w.store, Commands: w.commands, Folds: w.folds, Jobs: jobs.NewTable(db), Tasks: tasks.NewTable(db),
-		Agents: w.agents, Workspaces: w.places, Limits: w.limits, Clock: domain.SystemClock{}, Log: log, Hook: w.hook})
+		Agents: w.agents, Workspaces: w.places, Limits: w.limits, Clock: domain.SystemClock{}, Log: log, Hook: w.hook,
+		CaughtUp: func(ctx context.Context) error {
+			head, err := w.store.Head(ctx)
+			for _, r := range runners {
+				err = errors.Join(err, r.CatchUp(ctx, head))
+			}
+			return err
+		},
+	})
 	go func() {
 		if err := r.Run(ctx); err != nil {
 			w.t.Error(err)
@@ -182,7 +190,7 @@ type random struct{}
 
 func (random) Read(b []byte) (int, error) {
 	for i := range b {
-		b[i] = byte(rand.Uint32()) //nolint:gosec // a test's
+		b[i] = byte(rand.Uint32())
 	}
 	return len(b), nil
 }

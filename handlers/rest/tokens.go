@@ -62,6 +62,11 @@ func (n *NewToken) Check(tenant domain.Tenant) error {
 	if n.Name == "" {
 		return domain.InvalidField("name", "it is missing; it says who will use the token")
 	}
+	for field, name := range map[string]string{"name": n.Name, "tenant": string(n.Tenant)} {
+		if !domain.ValidName(name) {
+			return domain.InvalidField(field, "%q is not a name: 1 to 64 of a-z, 0-9 and hyphen", name)
+		}
+	}
 	for _, s := range n.Scopes {
 		if !slices.Contains(access.All, s) {
 			return domain.InvalidField("scopes", "%q is not one of %s", s, scopeNames())

@@ -151,6 +151,9 @@ func (c *Client) read(id domain.TurnID, folder string, after int) (turn.Line, er
 
 // Answer gives the answer to the turn's ask-th question; only an open one takes it.
 func (c *Client) Answer(ctx context.Context, id domain.TurnID, ask int, answer json.RawMessage) error {
+	if !json.Valid(answer) {
+		return domain.InvalidField("answer", "is not JSON")
+	}
 	return c.tell(ctx, id, request{Do: doAnswer, Ask: ask, Answer: answer})
 }
 
@@ -186,6 +189,9 @@ func (c *Client) Release(ctx context.Context, id domain.TurnID, outputTo string)
 		if err := move(filepath.Join(folder, outFile), outputTo); err != nil {
 			return domain.Wrap(domain.Unavailable, err, "the turn's output cannot be moved")
 		}
+	}
+	if where, err := readControl(folder); err == nil {
+		_ = os.Remove(where.Socket) // of a supervisor that was killed; others remove their own
 	}
 	c.mu.Lock()
 	delete(c.marks, id)

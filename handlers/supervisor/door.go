@@ -42,8 +42,8 @@ func (r right) reaches(v verb) bool {
 	return r == helperRight && helper || r == controlRight && !helper
 }
 
-// door is the turn's socket. Who connects and does not say hello is turned out
-// when others press in, so that an agent cannot keep the server from it.
+// door is the turn's socket. Who connects and asks for nothing is turned out when
+// others press in, so that an agent cannot keep the server from it.
 type door struct {
 	path  string
 	serve func(*wire)
@@ -144,7 +144,7 @@ func (d *door) admit(c net.Conn) {
 	d.newcomers = append(d.newcomers, c)
 }
 
-// forget takes one off the list of newcomers: it has said hello, or is gone.
+// forget takes one off the list of newcomers: it has asked for something, or is gone.
 func (d *door) forget(c net.Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"hangar/domain"
 )
@@ -19,7 +22,12 @@ const (
 	helperRefused   = 1 // said why
 	helperMisused   = 2 // said how it is used
 	helperWithdrawn = 3 // ask: nobody will answer, for the turn ends
+	helperEnded     = 128 + int(syscall.SIGTERM)
 )
+
+// lastWord is how long a helper that is told to end waits for the word that the
+// turn ends: both come at once then, and a script wants the second.
+const lastWord = time.Second
 
 // usage of the helper's verbs.
 var usage = map[string]string{
@@ -49,9 +57,13 @@ func Helper(args []string, in io.Reader, out, errw io.Writer) (code int, handled
 		fmt.Fprintf(errw, "hangar %s: %v\nusage: %s\n", args[0], err, usage[args[0]])
 		return helperMisused, true
 	}
-	got, err := converse(context.Background(), socket, token, r)
+	ctx, stop := untilTold()
+	defer stop()
+	got, err := converse(ctx, socket, token, r)
 	var refused *domain.Error
 	switch {
+	case ctx.Err() != nil:
+		return helperEnded, true
 	case errors.As(err, &refused):
 		fmt.Fprintf(errw, "hangar %s: %v\n", args[0], refused)
 		return helperRefused, true
@@ -65,6 +77,21 @@ func Helper(args []string, in io.Reader, out, errw io.Writer) (code int, handled
 		fmt.Fprintln(out, answerText(got.Answer))
 	}
 	return helperDone, true
+}
+
+// untilTold gives a context that ends a little after this process is told to.
+func untilTold() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	go func() { // ends with the context
+		select {
+		case <-told:
+			time.AfterFunc(lastWord, cancel)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { signal.Stop(told); cancel() }
 }
 
 // errHelp: the usage was asked for.

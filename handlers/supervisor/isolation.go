@@ -43,7 +43,7 @@ func isolation(abi int) Isolation {
 	if abi < abiScopes {
 		i.Missing = append(i.Missing, "the agent can send signals to your processes and reach abstract sockets (needs Landlock 6)")
 	}
-	i.Open = []string{"the network", "Unix sockets that have a path"}
+	i.Open = []string{"the network", "Unix sockets that have a path", "modes, owners and times of your files (not what is in them)"}
 	return i
 }
 

@@ -13,17 +13,19 @@ import (
 )
 
 const (
-	outputHead = turn.MaxOutputBytes / 2 // bytes kept from the beginning
-	outputTail = turn.MaxOutputBytes / 2 // bytes kept from the end
-	lastKept   = 64 << 10                // bytes held in memory for message and summary
+	lastKept   = 64 << 10 // bytes held in memory for message and summary
 	tailSuffix = ".tail"
 )
 
-// output is the file of what an agent prints: the first and the last 32 MiB of
-// it. The last ones go round in a second file until the end. A disk that is full
-// loses output and nothing else: the agent is never held up by it.
+// dropMark stands where output was dropped. It has one length for every number.
+const dropMark = "\n[hangar: %012d bytes of output dropped here]\n"
+
+// output is the file of what an agent prints: of much, the first half and the last
+// half of what is kept. The last goes round in a second file until the end. A disk
+// that is full loses output and nothing else: the agent is never held up by it.
 type output struct {
 	path  string
+	half  int64 // bytes kept from the beginning, and bytes kept from the end
 	file  *os.File
 	ring  *os.File // once the head is full
 	total int64    // bytes printed
@@ -32,19 +34,19 @@ type output struct {
 	last  []byte   // the end of it
 }
 
-func openOutput(path string) (*output, error) {
+func openOutput(path string, keep int64) (*output, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &output{path: path, file: f}, nil
+	return &output{path: path, half: keep / 2, file: f}, nil
 }
 
 // Write takes all of p, and fails never.
 func (o *output) Write(p []byte) (int, error) {
 	o.remember(p)
 	rest := p
-	if room := outputHead - o.total; room > 0 {
+	if room := o.half - o.total; room > 0 {
 		n := min(int64(len(rest)), room)
 		o.keep(o.file, rest[:n], o.total)
 		if !o.full {
@@ -54,8 +56,8 @@ func (o *output) Write(p []byte) (int, error) {
 		rest = rest[n:]
 	}
 	for len(rest) > 0 {
-		at := (o.total - outputHead) % outputTail
-		n := min(int64(len(rest)), outputTail-at)
+		at := (o.total - o.half) % o.half
+		n := min(int64(len(rest)), o.half-at)
 		if o.ring == nil && !o.full {
 			f, err := os.OpenFile(o.path+tailSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 			o.ring, o.full = f, err != nil
@@ -114,23 +116,20 @@ func (o *output) assemble() error {
 	if o.full {
 		return nil // what went round has a hole somewhere
 	}
-	inRing := o.total - outputHead
-	start, n := int64(0), inRing // where the kept end begins in the ring, and its length
-	if inRing > outputTail {
-		mark := fmt.Sprintf("\n[hangar: %%0%dd bytes of output dropped here]\n", 12)
-		size := int64(len(fmt.Sprintf(mark, 0)))
-		n = outputTail - size
-		start = (inRing - n) % outputTail
-		if _, err := o.file.WriteAt(fmt.Appendf(nil, mark, o.total-outputHead-n), outputHead); err != nil {
+	inRing := o.total - o.half
+	start, n, at := int64(0), inRing, o.half // where the kept end begins in the ring, its length, its place in the file
+	if inRing > o.half {
+		size := int64(len(fmt.Sprintf(dropMark, 0)))
+		n = o.half - size
+		start, at = (inRing-n)%o.half, o.half+size
+		if _, err := o.file.WriteAt(fmt.Appendf(nil, dropMark, inRing-n), o.half); err != nil {
 			return err
 		}
-		if _, err := o.file.Seek(outputHead+size, io.SeekStart); err != nil {
-			return err
-		}
-	} else if _, err := o.file.Seek(outputHead, io.SeekStart); err != nil {
+	}
+	if _, err := o.file.Seek(at, io.SeekStart); err != nil {
 		return err
 	}
-	first := min(n, outputTail-start)
+	first := min(n, o.half-start)
 	_, err1 := io.Copy(o.file, io.NewSectionReader(o.ring, start, first))
 	_, err2 := io.Copy(o.file, io.NewSectionReader(o.ring, 0, n-first))
 	return errors.Join(err1, err2)

@@ -17,7 +17,7 @@ func (s *supervisor) prepare() (*process, error) {
 		return nil, s.flaw
 	}
 	var err error
-	if s.out, err = openOutput(filepath.Join(s.set.Folder, outFile)); err != nil {
+	if s.out, err = openOutput(filepath.Join(s.set.Folder, outFile), turn.MaxOutputBytes); err != nil {
 		return nil, fmt.Errorf("the file of the agent's output: %w", err)
 	}
 	if err := furnish(s.set.Process, s.set.Binary); err != nil {

@@ -4,6 +4,7 @@ package supervisor
 type rules struct {
 	Data  string   `json:"data"`
 	Read  []string `json:"read,omitempty"`
+	Exec  string   `json:"exec,omitempty"`
 	Write string   `json:"write"`
 }
 

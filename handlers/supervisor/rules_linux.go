@@ -15,7 +15,8 @@ import (
 type rules struct {
 	Data  string   `json:"data"` // hidden, but for Write
 	Read  []string `json:"read,omitempty"`
-	Write string   `json:"write"` // the workspace
+	Exec  string   `json:"exec,omitempty"` // the hangar binary, wherever it is
+	Write string   `json:"write"`          // the workspace
 }
 
 // systemRead are the parts of the system that programs are made of.
@@ -63,6 +64,7 @@ func handled(abi int) (access, scoped uint64) {
 // apply takes from this thread, for good, what the rules do not allow. Where the
 // kernel has no Landlock it takes new privileges and dangerous capabilities only.
 func (r rules) apply() error {
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(memoryScore), 0) // a kindness to the rest of the machine
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no new privileges: %w", err)
 	}
@@ -106,6 +108,9 @@ func (r rules) paths() map[string]uint64 {
 	}
 	for _, path := range devices {
 		list[path] |= deviceRights
+	}
+	if r.Exec != "" {
+		list[resolve(r.Exec)] |= ll.AccessFSExecute | ll.AccessFSReadFile
 	}
 	list[resolve(r.Write)] |= writeRights
 	return list

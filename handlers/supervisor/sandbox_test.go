@@ -39,15 +39,19 @@ func TestAgentCannotLeaveItsWorkspace(t *testing.T) {
 		must(t, os.WriteFile(path, []byte("top secret\n"), 0o600))
 	}
 	must(t, os.WriteFile(filepath.Join(outside, "f"), []byte("untouched\n"), 0o600))
+	mine := filepath.Base(outside) + filepath.Base(b.data) + "-hangar-test"
+	for _, dir := range []string{"/etc", "/tmp", "/usr"} {
+		t.Cleanup(func() { _ = os.Remove(filepath.Join(dir, mine)) }) // where it was allowed after all
+	}
 	id := b.start(`
-		cd "$HOME"; n=0
+		cd "$HOME"
 		no() { if "$@" 2>/dev/null; then echo "ALLOWED: $*"; fi; }
 		yes() { "$@" || echo "REFUSED: $*"; }
 		no cat $DATA/secret.key; no cat $DATA/hangar.db; no cat $DATA/ws/other/x
 		no ls $DATA; no ls $DATA/ws; no ls $DATA/run; no cat $DATA/run/$HANGAR_TURN/control
 		no cat $OUT/f; no touch $OUT/new; no rm $OUT/f; no ln $OUT/f here; no mkdir $DATA/ws/job2
 		no bash -c "echo x >>$OUT/f"; no bash -c "echo x >>$DATA/run/$HANGAR_TURN/journal"
-		no touch /etc/hangar-was-here; no touch /tmp/hangar-was-here; no touch /usr/hangar-was-here
+		no mkdir /etc/$MINE; no mkdir /tmp/$MINE; no mkdir /usr/$MINE
 		no cp $(readlink "$HOME/../bin/hangar") copied-to-/tmp/../../x
 		no bash -c "echo x >>$(readlink -f "$HOME/../bin/hangar")"
 		no mknod dev b 8 0
@@ -59,7 +63,7 @@ func TestAgentCannotLeaveItsWorkspace(t *testing.T) {
 		yes hangar step inside
 		grep -q NoNewPrivs:.1 /proc/self/status || echo "REFUSED: no new privileges"
 		echo core $(ulimit -c) end`,
-		func(p *turn.Process) { p.Env = map[string]string{"DATA": b.data, "OUT": outside} })
+		func(p *turn.Process) { p.Env = map[string]string{"DATA": b.data, "OUT": outside, "MINE": mine} })
 	e := b.exit(id)
 	if strings.Contains(e.Message, "ALLOWED") || strings.Contains(e.Message, "REFUSED") || !strings.HasSuffix(e.Message, "core 0 end\n") {
 		t.Errorf("exit %+v\n%s", e, e.Message)

@@ -44,6 +44,7 @@ func (s *supervisor) serve(w *wire) {
 	if err := w.receive(&ask); err != nil {
 		return
 	}
+	s.door.forget(w.Conn)              // no newcomer any more
 	_ = w.SetReadDeadline(time.Time{}) // what may take long ends when the other side goes
 	got, err := s.answer(w, r, ask)
 	if err != nil {
@@ -72,7 +73,6 @@ func (s *supervisor) greet(w *wire) (right, error) {
 	if version == 0 {
 		return noRight, domain.Errorf(domain.Unsupported, "the agent's supervisor speaks versions %v, and was greeted with %v", ourVersions(), h.Versions)
 	}
-	s.door.forget(w.Conn)
 	return r, w.send(welcome{Version: version, BootID: s.bootID})
 }
 

@@ -23,26 +23,27 @@ const (
 	// deadline.
 	StagedLimit = 10 * time.Minute
 
-	maxMessage       = 1 << 20   // bytes of one line on the socket
-	maxResultBytes   = 128 << 10 // a structured result: it shares an event of 256 KiB
-	maxResults       = 64        // results a turn; the last one counts
-	maxArtifacts     = 200       // artifacts a turn may declare
-	maxPRs           = 16        // pull request texts a turn; the last one counts
-	maxTitleBytes    = 256       // title of a pull request
-	maxBodyBytes     = 64 << 10  // body of a pull request
-	maxNameBytes     = 128       // name of an artifact
-	maxOptions       = 32        // choices of one question
-	maxOptionBytes   = 1 << 10   // one choice
-	maxSummaryBytes  = 1 << 10   // summary of a turn
-	maxHelpers       = 64        // helper calls served at once
-	maxNewcomers     = 256       // connections that have not said hello yet; the oldest goes
-	helloTime        = 5 * time.Second
+	maxMessage       = 1 << 20                // bytes of one line on the socket
+	maxResultBytes   = 128 << 10              // a structured result: it shares an event of 256 KiB
+	maxResults       = 64                     // results a turn; the last one counts
+	maxArtifacts     = 200                    // artifacts a turn may declare
+	maxPRs           = 16                     // pull request texts a turn; the last one counts
+	maxTitleBytes    = 256                    // title of a pull request
+	maxBodyBytes     = 64 << 10               // body of a pull request
+	maxNameBytes     = 128                    // name of an artifact
+	maxOptions       = 32                     // choices of one question
+	maxOptionBytes   = 1 << 10                // one choice
+	maxSummaryBytes  = 1 << 10                // summary of a turn
+	maxHelpers       = 64                     // helper calls served at once
+	maxNewcomers     = 256                    // connections that have asked for nothing yet; the oldest goes
+	helloTime        = 5 * time.Second        // for a newcomer to ask for something
 	sendTime         = 10 * time.Second       // to write one line to a peer
 	tendInterval     = 10 * time.Second       // between looks at clock, lease and socket
 	lockTime         = 500 * time.Millisecond // for a lock that is only being looked at
 	retryInterval    = 20 * time.Millisecond  // between tries to reach a supervisor that starts or ends
 	maxSocketPath    = 100                    // bytes; the kernels' limits are 104 and 108
 	maxOpenFiles     = 1 << 16                // file descriptors of one agent process
+	memoryScore      = "500"                  // oom_score_adj of agents: they go before their supervisor
 	journalRetryTime = time.Second            // between tries to write the last line
 )
 

@@ -147,7 +147,7 @@ func (s *supervisor) stageSettings() stageSettings {
 		Env: environ(p.Workspace, p.Env, map[string]string{
 			EnvSocket: s.door.path, EnvToken: s.tokens.helper, EnvTurn: string(p.Turn),
 		}),
-		Rules: rules{Data: s.set.Data, Read: append([]string{s.set.Binary}, s.set.Read...), Write: p.Workspace.Root},
+		Rules: rules{Data: s.set.Data, Read: s.set.Read, Exec: s.set.Binary, Write: p.Workspace.Root},
 	}
 }
 

@@ -33,6 +33,7 @@ func (c *Client) reap() {}
 type rules struct {
 	Data  string
 	Read  []string
+	Exec  string
 	Write string
 }
 

@@ -91,6 +91,10 @@ type App struct {
 // until Run. What New opened is given back by Close, or by itself on an error.
 func New(cfg config.Config, opts Options) (_ *App, err error) {
 	opts.fill()
+	if opts.Fixtures {
+		cfg.DefaultAgent = "scripted"
+		cfg.Agents = map[string]config.Agent{cfg.DefaultAgent: {Kind: config.KindScripted}}
+	}
 	a := &App{cfg: cfg, opts: opts, rebuilds: make(chan rebuild, 16)}
 	defer func() {
 		if err != nil {

@@ -46,12 +46,12 @@ func serve(data string) int {
 		}
 	}})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		return 1
 	}
-	defer a.Close() //nolint:errcheck // the process ends
+	defer a.Close()
 	if err := a.Run(ctx); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		return 1
 	}
 	return 0

@@ -132,3 +132,34 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// TestShownIsTheSame: what YAML writes is read back as what it was.
+func TestShownIsTheSame(t *testing.T) {
+	t.Parallel()
+	a, err := txtar.ParseFile("testdata/whole.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, config.FileName)
+	env := map[string]string{"HOME": "/home/ann", "WORK": "/work"}
+	load := func(text []byte) config.Config {
+		t.Helper()
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(config.Flags{Data: dir}, func(k string) string { return env[k] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first := load(a.Files[0].Data)
+	shown, err := first.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(first, load(shown)); d != "" {
+		t.Errorf("%s\n%s", d, shown)
+	}
+}

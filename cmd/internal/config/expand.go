@@ -44,3 +44,12 @@ func expand(text string, getenv func(string) string) (string, error) {
 		text = after
 	}
 }
+
+// escaped gives texts that expand makes into those given.
+func escaped(texts []string) []string {
+	list := make([]string, len(texts))
+	for i, s := range texts {
+		list[i] = strings.ReplaceAll(s, "${", "$${")
+	}
+	return list
+}

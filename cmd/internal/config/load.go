@@ -46,6 +46,16 @@ func Load(f Flags, getenv func(string) string) (Config, error) {
 	return l.cfg, nil
 }
 
+// DataFolder gives the data folder alone, for who has nothing to do with the rest.
+func DataFolder(f Flags, getenv func(string) string) (string, error) {
+	l := &loader{getenv: getenv}
+	l.data(f)
+	if len(l.problems) > 0 {
+		return "", &Error{l.problems}
+	}
+	return l.cfg.Data, nil
+}
+
 // loader is one Load.
 type loader struct {
 	cfg      Config

@@ -68,7 +68,7 @@ var rules = []rule{
 	{
 		rooms: []string{
 			"projections", "projections/callers", "projections/environments", "projections/jobs", "projections/sandboxes",
-			"projections/sessions", "projections/tasks", "projections/timeline", "projections/upstreams",
+			"projections/sessions", "projections/tasks", "projections/tokens", "projections/timeline", "projections/upstreams",
 		},
 		ours: []string{"domain/...", "eventstore", "migrations", "projections"},
 	},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,8 +39,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // front puts the guards before the rest.
 func (s *Server) front() http.Handler {
 	var h http.Handler = http.HandlerFunc(s.servePost)
-	for i := len(s.opts.Guards) - 1; i >= 0; i-- {
-		h = s.opts.Guards[i](h)
+	for _, guard := range slices.Backward(s.opts.Guards) {
+		h = guard(h)
 	}
 	return h
 }
@@ -83,8 +84,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *mcp.RPCError) {
 	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
 
 	body, err := readAll(http.MaxBytesReader(w, r.Body, MaxBody), r.ContentLength)
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
 		return nil, tooLarge()
 	}
 	if err != nil {

@@ -160,7 +160,7 @@ func TestRefusals(t *testing.T) {
 		{"a wrong argument in its header is for the validation", rpc("tools/call", plainMeta, `"name":"region","arguments":{"region":5}`), []string{"Mcp-Param-Region: 5"}, 200, 0, "region must be a string, not a number"},
 
 		// Arguments are told to the model.
-		{"a wrong argument", rpc("tools/call", plainMeta, `"name":"greet","arguments":{"nmae":"Ann"}`), nil, 200, 0, `"isError":true`},
+		{"a wrong argument", rpc("tools/call", plainMeta, `"name":"greet","arguments":{"nom":"Ann"}`), nil, 200, 0, `"isError":true`},
 
 		// What is ignored.
 		{"a stray task parameter", rpc("tools/call", plainMeta, `"name":"greet","arguments":{"name":"Ann"},"task":{"ttl":1}`), nil, 200, 0, "Hello, Ann!"},

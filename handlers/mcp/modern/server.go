@@ -59,7 +59,7 @@ type Options struct {
 	// StateKey seals requestState: 32 random bytes, new with each process.
 	StateKey []byte
 	Clock    domain.Clock // nil is the system's
-	Log      *slog.Logger // nil is slog's default
+	Log      *slog.Logger // nil discards
 
 	ListTTL  time.Duration // 0 is DefaultListTTL
 	PageSize int           // 0 is DefaultPageSize
@@ -91,7 +91,7 @@ func New(o Options) (*Server, error) {
 		o.Clock = domain.SystemClock{}
 	}
 	if o.Log == nil {
-		o.Log = slog.Default()
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.ListTTL == 0 {
 		o.ListTTL = DefaultListTTL
@@ -136,11 +136,11 @@ func (s *Server) answer(ctx context.Context, in inbound) answer {
 	}
 	list := s.list(in.caller.Scopes)
 	r := &request{envelope: env, header: in.header, caller: in.caller, list: list}
-	if refused := s.climb(r); refused != nil {
-		return failure(env.id, refused)
-	}
 	var result []byte
 	err := mcp.Recover(func() (err error) {
+		if refused := s.climb(r); refused != nil {
+			return refused
+		}
 		result, err = r.serves.serve(ctx, r, in.notify)
 		return err
 	})

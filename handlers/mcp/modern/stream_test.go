@@ -234,7 +234,7 @@ func TestOneConnectionManyCalls(t *testing.T) {
 				resp := send(t.Context(), t, server, rpc("tools/list", plainMeta))
 				body, err := io.ReadAll(resp.Body)
 				resp.Body.Close()
-				if err != nil || resp.StatusCode != 200 || resp.ContentLength != int64(len(body)) {
+				if err != nil || resp.StatusCode != http.StatusOK || resp.ContentLength != int64(len(body)) {
 					t.Errorf("%d %v %d of %d", resp.StatusCode, err, len(body), resp.ContentLength)
 				}
 			}
