@@ -95,7 +95,7 @@ func TestTheResultIsFrozen(t *testing.T) {
 
 func TestATaskWhoseSubjectIsAnotherStream(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		id := w.task(ann, "submit_job", args{"prompt": "hang"})
+		id := w.task(ann, "submit_job", args{"prompt": "ask Go on?"})
 		_, sub, err := w.folds.Subject(t.Context(), must(w.folds.Task(t.Context(), id)))
 		if err != nil {
 			t.Fatal(err)
