@@ -325,6 +325,18 @@ func TestVerifyAWholeLog(t *testing.T) {
 	}
 }
 
+// TestEveryEventHasWords: a story passes over no type that this build knows.
+func TestEveryEventHasWords(t *testing.T) {
+	t.Parallel()
+	for _, kind := range event.Types() {
+		r := domain.Record{Position: 1, Type: string(kind), Version: event.Version(kind), Time: domain.FormatTime(begin), Data: "{}", Meta: "{}"}
+		var b bytes.Buffer
+		if err := audit.Replay(t.Context(), records{r}, &b, audit.Options{}); err != nil || strings.Contains(b.String(), "("+string(kind)+")") {
+			t.Errorf("%s has no words: %s %v", kind, b.String(), err)
+		}
+	}
+}
+
 func TestParseAt(t *testing.T) {
 	t.Parallel()
 	zone := time.FixedZone("CET", 3600)
