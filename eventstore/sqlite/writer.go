@@ -334,7 +334,7 @@ type writeConn struct {
 	*conn
 	beginStmt, commitStmt, rollbackStmt, headStmt, insertStmt statement
 
-	row  [columnCount]driver.NamedValue
+	row  [11]driver.NamedValue
 	name [1]driver.NamedValue
 }
 
@@ -360,7 +360,7 @@ func openWriter(ctx context.Context, d dial, dsn string, maxPages int) (_ *write
 		{&c.commitStmt, "COMMIT"},
 		{&c.rollbackStmt, "ROLLBACK"},
 		{&c.headStmt, "SELECT revision, hash FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1"},
-		{&c.insertStmt, "INSERT INTO events(" + columns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&c.insertStmt, "INSERT INTO events(position, stream, revision, id, type, version, time, data, meta, prev, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
 	} {
 		if *p.into, err = c.prepare(p.query); err != nil {
 			_ = c.close()

@@ -187,13 +187,10 @@ func (g *Git) fetch(ctx context.Context, b Back) error {
 	}
 	defer cleanup()
 	ref := "refs/heads/" + b.Branch
-	_, err = g.run(ctx, b.Repo, "fetch", "--upload-pack", shellQuote(command),
+	_, err = g.run(ctx, b.Repo, "fetch", "--upload-pack", command,
 		"--no-tags", "--no-write-fetch-head", "--", b.Workspace.Repo, ref+":"+ref)
 	return err
 }
-
-// shellQuote makes one word of s: git gives the command to a shell.
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // fsckFailed is what git says of commits that no other try makes better.
 const fsckFailed = "fsck error"

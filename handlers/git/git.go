@@ -45,12 +45,11 @@ type Stage interface {
 	// without says that the stage could not be set up.
 	RunStaged(ctx context.Context, f turn.Folders, argv []string) (stdout []byte, err error)
 
-	// UploadPack gives the absolute path of an executable that, run with the path
-	// of a repository as its only argument, applies the workspace's rules and
-	// becomes git-upload-pack on it. It may be run until cleanup is called. (git
-	// runs it with the server's environment as this package makes it; GIT_PROTOCOL
-	// in it may be passed on.)
-	UploadPack(f turn.Folders) (command string, cleanup func(), err error)
+	// UploadPack gives a line for a shell that, with the path of a repository as
+	// one more argument, applies the workspace's rules and becomes git-upload-pack
+	// on it. It may be run until cleanup is called. (git runs it with the server's
+	// environment as this package makes it; GIT_PROTOCOL in it may be passed on.)
+	UploadPack(f turn.Folders) (line string, cleanup func(), err error)
 }
 
 // Git works in users' repositories. Its methods may be called concurrently.

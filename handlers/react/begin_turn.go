@@ -64,7 +64,7 @@ func (k *jobKeeper) tryStart(ctx context.Context, s *job.State, t *turn.State) (
 		if err := k.at(ctx, s, t, job.StepClone); err != nil {
 			return turn.Workspace, err
 		}
-		if err := d.Repositories.Clone(ctx, k.id, checkout(s), folders); err != nil {
+		if err := d.Repositories.Clone(ctx, k.id, checkout(s), folders, t.N > 1); err != nil {
 			return turn.Workspace, err
 		}
 	}

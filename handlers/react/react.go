@@ -46,8 +46,10 @@ type Workspaces interface {
 // Repositories clones a user's repository into a workspace and brings the agent's
 // commits back.
 type Repositories interface {
-	// Clone does nothing where the clone is there already.
-	Clone(ctx context.Context, id domain.JobID, c job.Checkout, f turn.Folders) error
+	// Clone does nothing where the clone is there already. A later turn, whose
+	// workspace is gone, goes on from the job's branch; for a first one that branch
+	// must not be there.
+	Clone(ctx context.Context, id domain.JobID, c job.Checkout, f turn.Folders, later bool) error
 	// Return fetches the job's branch into the repository and keeps a patch of
 	// what changed. A branch already at the agent's commit is done.
 	Return(ctx context.Context, id domain.JobID, c job.Checkout, f turn.Folders) (Returned, error)

@@ -102,13 +102,18 @@ func (s *subscriber) deliver(ctx context.Context, out chan<- *message.Message, r
 // route runs the watermill router until ctx ends.
 func (r *Reactions) route(ctx context.Context, from domain.Position) error {
 	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 10 * time.Second},
-		watermill.NewSlogLogger(r.deps.Log.With("part", "router")))
+		quietLogger(r.deps.Log))
 	if err != nil {
 		return err
 	}
 	router.AddMiddleware(middleware.Recoverer)
 	router.AddConsumerHandler("wake", "log", &subscriber{store: r.deps.Store, from: from, log: r.deps.Log}, r.wake)
 	return router.Run(ctx)
+}
+
+// quietLogger keeps the router's own news out of a log that people read.
+func quietLogger(log *slog.Logger) watermill.LoggerAdapter {
+	return watermill.NewSlogLoggerWithLevelMapping(log.With("part", "router"), map[slog.Level]slog.Level{slog.LevelInfo: slog.LevelDebug})
 }
 
 // wake is the one reaction: it never works and never waits.

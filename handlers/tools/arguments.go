@@ -76,8 +76,7 @@ func (in inputs) read(raw json.RawMessage, into any) error {
 		}
 	}
 	err := json.Unmarshal(raw, into)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return domain.InvalidField(wrong.Field, "want %s, not %s", kindName(wrong.Type), wrong.Value)
 	}
 	return err

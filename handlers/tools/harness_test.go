@@ -7,11 +7,11 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +23,6 @@ import (
 	"hangar/commands"
 	"hangar/domain"
 	"hangar/domain/access"
-	"hangar/domain/job"
 	"hangar/domain/redact"
 	"hangar/domain/turn"
 	"hangar/eventstore"
@@ -78,60 +77,23 @@ type world struct {
 	files     files
 	kept      []turn.Artifact // what every turn leaves behind
 	views     string
+	runners   []*projections.Runner
 	stop      func()
 }
 
 // flaky is a log whose appends to some streams can be made to fail.
 type flaky struct {
 	*memory.Store
-	refuse string // a category
+	refused atomic.Value // a category, "" for none
 }
 
+func (f *flaky) refuse(category string) { f.refused.Store(category) }
+
 func (f *flaky) Append(ctx context.Context, s eventstore.Stream, h eventstore.Head, d ...eventstore.Draft) ([]eventstore.Record, error) {
-	if f.refuse != "" && s.Category() == f.refuse {
+	if c, _ := f.refused.Load().(string); c != "" && s.Category() == c {
 		return nil, eventstore.ErrRefused
 	}
 	return f.Store.Append(ctx, s, h, d...)
-}
-
-// repos knows one repository, and takes a branch once.
-type repos struct{ branches map[string]bool }
-
-func (r *repos) CheckRepo(_ context.Context, repo, base, branch string) (job.Checkout, error) {
-	if repo != "/src/app" {
-		return job.Checkout{}, domain.InvalidField("repo", "%q is not a git repository", repo)
-	}
-	if r.branches[branch] {
-		return job.Checkout{}, domain.InvalidField("branch", "%q exists already; choose another", branch)
-	}
-	r.branches[branch] = true
-	if base == "" {
-		base = "main"
-	}
-	return job.Checkout{Repo: repo, BaseBranch: base, BaseCommit: strings.Repeat("a", 40), Branch: branch}, nil
-}
-
-// denials counts who was turned away.
-type denials struct {
-	mu   sync.Mutex
-	list []string
-}
-
-func (d *denials) Denied(c mcp.Caller, method string, _ domain.TaskID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.list = append(d.list, c.Owner.String()+" "+method)
-}
-
-// files are artifacts by name.
-type files map[string][]byte
-
-func (f files) Open(_ context.Context, _ domain.JobID, name string) (io.ReadCloser, error) {
-	b, ok := f[name]
-	if !ok {
-		return nil, domain.Errorf(domain.NotFound, "the artifact is gone")
-	}
-	return io.NopCloser(bytes.NewReader(b)), nil
 }
 
 // bubble runs a test in a world of its own.
@@ -167,15 +129,16 @@ func (w *world) start() {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	var running sync.WaitGroup
-	for _, r := range []*projections.Runner{
+	w.runners = []*projections.Runner{
 		projections.NewRunner(jobs.NewView(), w.store, db, log, nil),
 		projections.NewRunner(tasks.NewView(), w.store, db, log, nil),
-	} {
+	}
+	for _, r := range w.runners {
 		running.Go(func() { r.Run(ctx) })
 	}
 	reactions := react.New(react.Deps{Store: w.store, Commands: w.commands, Folds: folds, Jobs: jobs.NewTable(db), Tasks: tasks.NewTable(db),
 		Agents: agentOf{agents}, Workspaces: places{w}, Repositories: places{w},
-		Limits: react.Limits{Running: 8, Timeout: 24 * time.Hour, Keep: 24 * time.Hour}, Clock: domain.SystemClock{}, Log: log})
+		Limits: react.Limits{Running: 8, Timeout: 24 * time.Hour, Keep: 24 * time.Hour}, Clock: domain.SystemClock{}, Log: log, CaughtUp: w.catchUp})
 	running.Go(func() {
 		if err := reactions.Run(ctx); err != nil {
 			w.t.Error(err)
@@ -186,6 +149,7 @@ func (w *world) start() {
 		Agents: []string{"scripted", "shell"}, DefaultAgent: "scripted", Wait: 150 * time.Second})
 	w.registry = mcp.NewRegistry(w.catalogue.Tools()...)
 	w.fixtures = mcp.NewRegistry(w.catalogue.Fixtures()...)
+	synctest.Wait() // from here on the reactions see what happens
 	w.stop = func() {
 		cancel()
 		running.Wait()
@@ -196,42 +160,31 @@ func (w *world) start() {
 
 func (w *world) restart() { w.stop(); w.start() }
 
-// agentOf is the scripted runner under every name.
-type agentOf struct{ *scripted.Runner }
-
-func (a agentOf) Next(ctx context.Context, _ string, id domain.TurnID, after int) (turn.Line, error) {
-	return a.Runner.Next(ctx, id, after)
+// settle waits until nothing is left to do but to wait for the clock, and lets a
+// moment pass for those that lost a race and try again.
+func settle() {
+	for range 3 {
+		synctest.Wait()
+		time.Sleep(20 * time.Millisecond)
+	}
+	synctest.Wait()
 }
 
-func (a agentOf) Answer(ctx context.Context, _ string, id domain.TurnID, ask int, answer json.RawMessage) error {
-	return a.Runner.Answer(ctx, id, ask, answer)
+// caughtUp waits until the lists show what has happened.
+func (w *world) caughtUp() {
+	w.t.Helper()
+	settle()
+	if err := w.catchUp(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
-func (a agentOf) Stop(ctx context.Context, _ string, id domain.TurnID) error {
-	return a.Runner.Stop(ctx, id)
-}
-
-func (a agentOf) Release(ctx context.Context, _ string, id domain.TurnID) error {
-	return a.Runner.Release(ctx, id, "")
-}
-
-func (agentOf) Kept(context.Context) ([]domain.TurnID, error) { return nil, nil }
-
-// places are workspaces and clones that are nowhere.
-type places struct{ w *world }
-
-func (places) Prepare(context.Context, domain.JobID) (turn.Folders, error) {
-	return turn.Folders{Root: "/nowhere", Repo: "/nowhere/repo"}, nil
-}
-
-func (p places) Collect(context.Context, domain.JobID, turn.Folders, []turn.Line, []string) ([]turn.Artifact, []string, error) {
-	return p.w.kept, nil, nil
-}
-func (places) Remove(context.Context, domain.JobID) error                            { return nil }
-func (places) Kept(context.Context) ([]domain.JobID, error)                          { return nil, nil }
-func (places) Clone(context.Context, domain.JobID, job.Checkout, turn.Folders) error { return nil }
-func (places) Return(_ context.Context, _ domain.JobID, c job.Checkout, _ turn.Folders) (react.Returned, error) {
-	return react.Returned{PR: &job.PR{Branch: c.Branch, Base: c.BaseBranch, State: "none", Commits: []job.Commit{{Hash: strings.Repeat("b", 40), Subject: "Work"}}}}, nil
+func (w *world) catchUp(ctx context.Context) error {
+	head, err := w.store.Head(ctx)
+	for _, r := range w.runners {
+		err = errors.Join(err, r.CatchUp(ctx, head))
+	}
+	return err
 }
 
 // args are a call's arguments.
@@ -325,7 +278,7 @@ func (w *world) handle(out mcp.Outcome, err error) domain.TaskID {
 	if h.Status != mcp.Working || h.Result != nil || h.Error != nil || h.InputRequests != nil {
 		w.t.Errorf("the handle is %+v", h)
 	}
-	synctest.Wait()
+	settle()
 	return h.ID
 }
 
@@ -369,7 +322,7 @@ func (w *world) get(c mcp.Caller, id domain.TaskID) *mcp.Task {
 // status waits for the keepers and wants a task to be at a status.
 func (w *world) status(id domain.TaskID, want mcp.Status) *mcp.Task {
 	w.t.Helper()
-	synctest.Wait()
+	settle()
 	task := w.get(ann, id)
 	if task.Status != want {
 		w.t.Fatalf("the task is %s (%s), want %s", task.Status, task.StatusMessage, want)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"hangar/domain"
 	"hangar/domain/access"
@@ -84,7 +83,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		{"no prompt", "submit_job", args{}, []string{"prompt"}},
 		{"blank prompt", "submit_job", args{"prompt": " \n"}, []string{"prompt", "empty"}},
 		{"prompt with NUL", "submit_job", args{"prompt": "a\x00b"}, []string{"prompt", "NUL"}},
-		{"huge prompt", "submit_job", args{"prompt": strings.Repeat("\n", 100<<10)}, []string{"prompt", "196608"}},
+		{"huge prompt", "submit_job", args{"prompt": strings.Repeat("x\n", 70<<10)}, []string{"prompt", "196608"}},
 		{"prompt with a token", "submit_job", args{"prompt": "use hgr_" + strings.Repeat("a", 43)}, []string{"prompt", "a hangar token", "env"}},
 		{"prompt with a known secret", "submit_job", args{"prompt": "use s3cr3t-d3pl0y"}, []string{"prompt", "deploy key"}},
 		{"prompt of another type", "submit_job", args{"prompt": 7}, []string{"prompt", "string"}},
@@ -191,7 +190,7 @@ func TestSubmitWithoutTasks(t *testing.T) {
 			v.Branch != "hangar/"+string(v.ID) || v.BaseBranch != "main" || v.Labels["team"] != "web" || v.Turns != 1 {
 			t.Errorf("got %+v", v)
 		}
-		synctest.Wait()
+		settle()
 		w.kept = nil
 		got := w.view(ann, "get_job", args{"job_id": v.ID})
 		if got.Status != job.Completed || !got.Done || got.FinishedAt == "" || got.PR == nil || got.PR.Branch != v.Branch ||
@@ -219,7 +218,7 @@ func TestTheSameKey(t *testing.T) {
 			t.Errorf("the repeat has the handle %s, want %s", again, first)
 		}
 		explicit := base()
-		explicit["agent"], explicit["open_pr"], explicit["title"] = "scripted", true, nil
+		explicit["agent"], explicit["open_pr"] = "scripted", true
 		if again := w.task(ann, "submit_job", explicit); again != first {
 			t.Errorf("with the defaults spelt out the handle is %s, want %s", again, first)
 		}
@@ -228,9 +227,7 @@ func TestTheSameKey(t *testing.T) {
 		}
 		for _, change := range []args{{"prompt": "say other"}, {"env": args{"A": "two"}}, {"open_pr": false}, {"timeout_minutes": 5}} {
 			other := base()
-			for name, value := range change {
-				other[name] = value
-			}
+			maps.Copy(other, change)
 			contain(t, w.refused(ann, "submit_job", other), "idempotency_key", `"k-1"`, "other arguments", string(id))
 		}
 		if got := w.task(bob, "submit_job", args{"prompt": "hang", "idempotency_key": "k-1"}); got == first {
@@ -238,7 +235,7 @@ func TestTheSameKey(t *testing.T) {
 		}
 
 		w.restart()
-		synctest.Wait() // the scripted agent is lost with its process
+		settle() // the scripted agent is lost with its process
 		v := w.view(ann, "submit_job", base())
 		if v.ID != id || v.Status != job.Failed || v.Error == nil || v.Error.Code != "agent_lost" {
 			t.Errorf("after the task has ended a repeat gives %+v", v)
@@ -270,14 +267,14 @@ func TestFiftyOfOneKeyMakeOneJob(t *testing.T) {
 
 func TestATaskThatCannotBeRegistered(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.store.refuse = "task"
+		w.store.refuse("task")
 		out, err := w.call(ann, "submit_job", args{"prompt": "say hi", "idempotency_key": "k"})
 		r, ok := out.(*mcp.Result)
 		if err != nil || !ok || !r.IsError {
 			t.Fatalf("answered with %s, %v", show(out), err)
 		}
 		contain(t, text(r), "cannot be written")
-		w.store.refuse = ""
+		w.store.refuse("")
 		w.status(w.task(ann, "submit_job", args{"prompt": "say hi", "idempotency_key": "k"}), mcp.Completed)
 	})
 }
@@ -333,7 +330,7 @@ func TestListJobs(t *testing.T) {
 			ids = append(ids, w.view(plain(ann), "submit_job", a).ID)
 		}
 		w.view(plain(bob), "submit_job", args{"prompt": "say hi"})
-		synctest.Wait()
+		w.caughtUp()
 
 		list := func(c mcp.Caller, a args) (got []domain.JobID, cursor string) {
 			out, err := w.call(c, "list_jobs", a)
@@ -390,11 +387,11 @@ func TestListJobs(t *testing.T) {
 func TestCancelJob(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		id := w.view(plain(ann), "submit_job", args{"prompt": "hang"}).ID
-		synctest.Wait()
+		settle()
 		if v := w.view(ann, "cancel_job", args{"job_id": id, "reason": "enough"}); !v.CancelRequested || v.Done {
 			t.Errorf("got %+v", v)
 		}
-		synctest.Wait()
+		settle()
 		for range 2 {
 			if v := w.view(ann, "cancel_job", args{"job_id": id}); v.Status != job.Cancelled || v.CancelRequested || !v.Done {
 				t.Errorf("got %+v", v)
@@ -407,12 +404,12 @@ func TestCancelJob(t *testing.T) {
 func TestFollowUpOpensATurn(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		id := w.view(plain(ann), "submit_job", args{"prompt": "say one\nresult {\"n\":1}"}).ID
-		synctest.Wait()
+		settle()
 		v := w.view(plain(ann), "follow_up_job", args{"job_id": id, "prompt": "say two", "idempotency_key": "f"})
 		if v.Turns != 2 || v.Done || v.Note != "turn 2 was opened" {
 			t.Errorf("got %+v", v)
 		}
-		synctest.Wait()
+		settle()
 		if again := w.view(plain(ann), "follow_up_job", args{"job_id": id, "prompt": "say two", "idempotency_key": "f"}); again.Turns != 2 {
 			t.Errorf("the repeat opened another turn: %+v", again)
 		}
@@ -433,7 +430,7 @@ func TestFollowUpAnswersTheOldestQuestion(t *testing.T) {
 		script := strings.Join([]string{`pose {"text":"Which?","options":["a","b"]}`,
 			`pose {"text":"How many?","schema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}`, "await", "say got {answer}"}, "\n")
 		id := w.view(plain(ann), "submit_job", args{"prompt": script}).ID
-		synctest.Wait()
+		settle()
 		v := w.view(ann, "get_job", args{"job_id": id})
 		if v.Status != job.Waiting || !v.Done || v.Question == nil || v.Question.Key != "answer-1" || len(v.Questions) != 2 {
 			t.Fatalf("got %+v", v)
@@ -451,7 +448,7 @@ func TestFollowUpAnswersTheOldestQuestion(t *testing.T) {
 		if v.Note != "the prompt answered the question answer-2 of turn 1" {
 			t.Errorf("the note is %q", v.Note)
 		}
-		synctest.Wait()
+		settle()
 		if v = w.view(ann, "get_job", args{"job_id": id}); v.Status != job.Completed || v.Turns != 1 || v.Summary != `got {"n":3}` {
 			t.Errorf("got %+v", v)
 		}

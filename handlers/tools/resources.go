@@ -1,9 +1,11 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -109,7 +111,7 @@ func (r *Resources) readArtifact(ctx context.Context, s *job.State, name, uri st
 		return nil, domain.Errorf(domain.Unavailable, "the artifact %s is not the file that was kept: it was changed since", name)
 	}
 	c := &sdk.ResourceContents{URI: uri, MIMEType: a.MIME}
-	if len(b) > 0 && utf8.Valid(b) && !strings.ContainsRune(string(b), 0) {
+	if len(b) > 0 && utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 {
 		c.Text = string(b)
 		return contents(c), nil
 	}
@@ -121,11 +123,11 @@ func (r *Resources) readArtifact(ctx context.Context, s *job.State, name, uri st
 
 // artifactOf finds what was last kept under a name.
 func artifactOf(s *job.State, name string) (turn.Artifact, bool) {
-	for i := len(s.Turns) - 1; i >= 0; i-- {
-		if s.Turns[i].End == nil {
+	for _, t := range slices.Backward(s.Turns) {
+		if t.End == nil {
 			continue
 		}
-		for _, a := range s.Turns[i].End.Artifacts {
+		for _, a := range t.End.Artifacts {
 			if a.Name == name {
 				return a, true
 			}

@@ -53,9 +53,8 @@ func checkInstance(schema, value json.RawMessage) error {
 // schema has only here.
 func oneLine(err error) string {
 	const most = 600 // bytes
-	var verdict *jsonschema.ValidationError
 	text := err.Error()
-	if errors.As(err, &verdict) {
+	if _, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		_, text, _ = strings.Cut(text, "\n")
 	}
 	var parts []string

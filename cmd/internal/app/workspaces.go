@@ -103,7 +103,7 @@ type repositories struct {
 }
 
 func newRepositories(cfg config.Config, dir *datadir.Dir, client *supervisor.Client) *repositories {
-	return &repositories{dir: dir, git: git.New(&stage{dir, client}), allowed: cfg.Repos}
+	return &repositories{dir: dir, git: git.New(&stage{client}), allowed: cfg.Repos}
 }
 
 // CheckRepo says whether a job may work in a repository.
@@ -115,9 +115,9 @@ func (r *repositories) CheckRepo(ctx context.Context, repo, base, branch string)
 	return job.Checkout{Repo: c.Repo, BaseBranch: c.Base, BaseCommit: c.BaseCommit, Branch: c.Branch}, nil
 }
 
-func (r *repositories) Clone(ctx context.Context, id domain.JobID, c job.Checkout, f turn.Folders) error {
+func (r *repositories) Clone(ctx context.Context, id domain.JobID, c job.Checkout, f turn.Folders, later bool) error {
 	return r.git.Clone(ctx, git.Checked{Repo: c.Repo, Base: c.BaseBranch, BaseCommit: c.BaseCommit, Branch: c.Branch},
-		git.Place{Dest: f.Repo, Marker: cloneMarker(r.dir, id), Continue: true})
+		git.Place{Dest: f.Repo, Marker: cloneMarker(r.dir, id), Continue: later})
 }
 
 // The patch of a job: everything that differs from the base, committed or not.
@@ -191,10 +191,7 @@ func (r *repositories) keepPatch(id domain.JobID, patch []byte) (*turn.Artifact,
 }
 
 // stage is the supervisor's stage as git needs it.
-type stage struct {
-	dir    *datadir.Dir
-	client *supervisor.Client
-}
+type stage struct{ client *supervisor.Client }
 
 func (s *stage) RunStaged(ctx context.Context, f turn.Folders, argv []string) ([]byte, error) {
 	var out, errOut bytes.Buffer
@@ -210,30 +207,10 @@ func (s *stage) RunStaged(ctx context.Context, f turn.Folders, argv []string) ([
 	return out.Bytes(), nil
 }
 
-// UploadPack makes a program of the stage's command line: git wants a path.
 func (s *stage) UploadPack(f turn.Folders) (string, func(), error) {
 	line, remove, err := s.client.StageCommand(supervisor.Staged{Folders: f, Argv: []string{"git-upload-pack"}})
 	if err != nil {
 		return "", nil, err
 	}
-	program, err := writeProgram(s.dir.Run(), "#!/bin/sh\nexec "+line+" \"$@\"\n")
-	if err != nil {
-		return "", nil, errors.Join(err, remove())
-	}
-	return program, func() {
-		os.Remove(program) //nolint:errcheck // a leftover harms nobody
-		remove()           //nolint:errcheck // nor does this one
-	}, nil
-}
-
-func writeProgram(folder, text string) (path string, err error) {
-	f, err := os.CreateTemp(folder, ".upload-pack-*")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Chmod(0o700), f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
-	}
-	return f.Name(), nil
+	return line, func() { remove() }, nil //nolint:errcheck // a leftover harms nobody
 }
