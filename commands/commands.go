@@ -77,7 +77,8 @@ func (c *Commands) read(b []byte) {
 	}
 }
 
-// follow gives the origin of what Hangar does because of a record.
+// follow gives the origin of what Hangar does because of a record. Its id follows
+// from that record and the step taken.
 func follow(tenant domain.Tenant, correlation, cause string, steps ...string) Origin {
 	return Origin{Owner: domain.Owner{Tenant: tenant}, CorrelationID: correlation, CausationID: cause,
 		ID: domain.DerivedCommand(append([]string{cause}, steps...)...)}
@@ -171,7 +172,7 @@ func (c *Commands) drafts(stream domain.Stream, o Origin, data []event.Data) ([]
 	for i, d := range data {
 		t, version, text, err := event.Encode(d)
 		if err != nil {
-			return nil, err
+			return nil, domain.Wrap(domain.Internal, err, "an event cannot be written down")
 		}
 		list[i] = eventstore.Draft{ID: domain.RecordID(o.ID, stream, i), Type: string(t), Version: version, Time: at, Data: text, Meta: meta}
 	}
@@ -186,29 +187,32 @@ func run[S any, P fold[S]](ctx context.Context, c *Commands, stream domain.Strea
 	ctx, cancel := detach(ctx)
 	defer cancel()
 	wait := retries(ctx)
+	tried := false
 	for {
 		l, err := load[S, P](ctx, c, stream)
 		if err != nil {
 			return nil, err
 		}
 		if l.seen[o.ID] {
-			l.repeated = true
+			l.repeated = !tried
 			return l, nil
 		}
 		data, err := decide(&l.state)
 		if err != nil || len(data) == 0 {
 			return l, err
 		}
-		err = appendTo[S, P](ctx, c, stream, o, l, data)
+		list, err := c.drafts(stream, o, data)
+		if err != nil {
+			return nil, err
+		}
+		err = appendTo[S, P](ctx, c, stream, l, list)
 		if err == nil {
 			return l, nil
 		}
-		if !again(err) {
+		if !again(err) || pause(ctx, wait) != nil {
 			return nil, unavailable(err)
 		}
-		if pause(ctx, wait) != nil {
-			return nil, unavailable(err)
-		}
+		tried = tried || errors.Is(err, eventstore.ErrUnknown)
 	}
 }
 
@@ -219,9 +223,13 @@ func create[S any, P fold[S]](ctx context.Context, c *Commands, stream domain.St
 	ctx, cancel := detach(ctx)
 	defer cancel()
 	wait := retries(ctx)
+	list, err := c.drafts(stream, o, data)
+	if err != nil {
+		return nil, err
+	}
 	for {
 		l := &loaded[S]{head: eventstore.NoStream}
-		err := appendTo[S, P](ctx, c, stream, o, l, data)
+		err := appendTo[S, P](ctx, c, stream, l, list)
 		if err == nil && !l.repeated {
 			return l, nil
 		}
@@ -239,11 +247,9 @@ func create[S any, P fold[S]](ctx context.Context, c *Commands, stream domain.St
 	}
 }
 
-func appendTo[S any, P fold[S]](ctx context.Context, c *Commands, stream domain.Stream, o Origin, l *loaded[S], data []event.Data) error {
-	list, err := c.drafts(stream, o, data)
-	if err != nil {
-		return err
-	}
+// appendTo adds drafts to a stream that was loaded, and takes in what is stored:
+// not the drafts where the same command had written before.
+func appendTo[S any, P fold[S]](ctx context.Context, c *Commands, stream domain.Stream, l *loaded[S], list []eventstore.Draft) error {
 	stored, err := c.store.Append(ctx, stream, l.head, list...)
 	if err != nil {
 		return err

@@ -50,6 +50,7 @@ func (c *Commands) ConsentTask(ctx context.Context, o Origin, id domain.TaskID, 
 // RefuseTask records that a question was declined, which ends the task with the
 // question as its result. The turn goes on waiting.
 func (c *Commands) RefuseTask(ctx context.Context, o Origin, id domain.TaskID, r task.Refuse) error {
+	r.Reason = c.redactor.Text(r.Reason)
 	_, err := c.task(ctx, o, id, r)
 	return err
 }
@@ -82,18 +83,30 @@ func AnswerID(handle domain.TaskID, key string) domain.CommandID {
 	return domain.DerivedCommand(string(handle), key)
 }
 
-// CancelSubject carries a task's cancel to its job.
+// CancelSubject carries a task's cancel to its job, while the task's own turn goes
+// on: a turn that was asked for since is not what was cancelled.
 func (c *Commands) CancelSubject(ctx context.Context, s *task.State, id domain.JobID) error {
 	o := follow(s.Created.Owner.Tenant, s.Correlation, s.EventID, "cancel", string(s.Created.Handle))
-	_, err := c.job(ctx, o, id, nil, job.Cancel{Reason: "the task was cancelled"})
+	_, n := s.Subject()
+	_, err := run[job.State](ctx, c, domain.Stream(id), o, func(j *job.State) ([]event.Data, error) {
+		if asked := j.Task(n); asked != nil && j.Conversation.Status(asked.Turn).Final() {
+			return nil, nil
+		}
+		return job.Decide(j, job.Cancel{Reason: "the task was cancelled"})
+	})
 	return err
 }
 
 // ExpireTask records that a handle is served no more, once its time has come. A
 // task that another has expired is left alone.
 func (c *Commands) ExpireTask(ctx context.Context, id domain.TaskID, at time.Time) error {
-	o := Origin{ID: domain.DerivedCommand(string(id), "expire")}
-	_, err := run[task.State](ctx, c, domain.Stream(id), o, func(s *task.State) ([]event.Data, error) {
+	l, err := load[task.State](ctx, c, domain.Stream(id))
+	if err != nil {
+		return err
+	}
+	o := Origin{Owner: domain.Owner{Tenant: l.state.Created.Owner.Tenant}, ID: domain.DerivedCommand(string(id), "expire"),
+		CorrelationID: l.state.Correlation, CausationID: l.last}
+	_, err = run[task.State](ctx, c, domain.Stream(id), o, func(s *task.State) ([]event.Data, error) {
 		return task.Decide(s, task.Expire{At: at})
 	})
 	return err

@@ -18,7 +18,7 @@ type FollowUpJob struct {
 // FollowUpJob records the follow-up. permit is asked with the job as it stands
 // whether this caller may.
 func (c *Commands) FollowUpJob(ctx context.Context, o Origin, f FollowUpJob, permit func(*job.State) error) (JobResult, error) {
-	if err := c.refuseSecrets(map[string]string{"prompt": f.Prompt}); err != nil {
+	if err := c.refuseSecrets(map[string]string{"prompt": f.Prompt, "output_schema": string(f.OutputSchema)}); err != nil {
 		return JobResult{}, err
 	}
 	if len(f.Prompt) > MaxPromptBytes {

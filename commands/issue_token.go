@@ -43,6 +43,9 @@ func (c *Commands) IssueToken(ctx context.Context, o Origin, t IssueToken) (toke
 	if l.state.token != id {
 		return "", "", domain.InvalidField("name", "%q is taken in tenant %q; a name is never given out twice, choose another", t.Owner.Principal, t.Owner.Tenant)
 	}
+	if len(t.Scopes) == 0 {
+		t.Scopes = access.Default
+	}
 	issued := access.TokenIssued{Tenant: t.Owner.Tenant, Principal: t.Owner.Principal, Scopes: t.Scopes}
 	if !t.ExpiresAt.IsZero() {
 		issued.ExpiresAt = domain.FormatTime(t.ExpiresAt)

@@ -21,6 +21,9 @@ func (c *Commands) OpenLog(ctx context.Context, storeID string, secrets []domain
 	if err != nil {
 		return err
 	}
+	if len(l.state.KeyIDs) == 0 {
+		return domain.Errorf(domain.Conflict, "the log does not begin with StoreOpened: it is not one of hangar's, or it was damaged; `hangar audit verify` says where")
+	}
 	newest := l.state.KeyIDs[len(l.state.KeyIDs)-1]
 	if !slices.Contains(keys, newest) {
 		return domain.Errorf(domain.Conflict, "the log was written under the server secret %s, and this server holds %s: "+

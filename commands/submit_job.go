@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"hangar/domain"
 	"hangar/domain/job"
@@ -35,10 +36,7 @@ type SubmitJob struct {
 // SubmitJob records that a job is wanted.
 func (c *Commands) SubmitJob(ctx context.Context, o Origin, s SubmitJob) (JobResult, error) {
 	id := domain.JobID(domain.EntityID(job.Category, o.ID))
-	if err := c.refuseSecrets(map[string]string{"prompt": s.Prompt, "title": s.Title, "branch": s.Branch}); err != nil {
-		return JobResult{}, err
-	}
-	if err := c.refuseSecrets(s.Labels); err != nil {
+	if err := c.refuseSecrets(s.written()); err != nil {
 		return JobResult{}, err
 	}
 	if len(s.Prompt) > MaxPromptBytes {
@@ -68,6 +66,19 @@ func jobResult(l *loaded[job.State], o Origin) JobResult {
 		}
 	}
 	return r
+}
+
+// written gives the arguments that are written down as they are.
+func (s *SubmitJob) written() map[string]string {
+	args := map[string]string{"prompt": s.Prompt, "title": s.Title, "repo": s.Repo, "base_branch": s.BaseBranch,
+		"branch": s.Branch, "output_schema": string(s.OutputSchema), "artifacts": strings.Join(s.Artifacts, "\n")}
+	for name, value := range s.Labels {
+		args["labels"] += name + "\n" + value + "\n"
+	}
+	for name := range s.Env {
+		args["env"] += name + "\n"
+	}
+	return args
 }
 
 // refuseSecrets refuses arguments that are written down as they are and hold a

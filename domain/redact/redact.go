@@ -149,32 +149,37 @@ func (r *Redactor) knownIn(v any) (name string, found bool) {
 // secretName is what the name of a secret's variable, member or flag holds.
 const secretName = `(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization|cookie|credential)`
 
+// names are parts of what secretName matches, one of them in each.
+var names = []string{"pass", "secret", "token", "key", "authorization", "cookie", "credential"}
+
 // patterns find what is a secret by its look. The group, where there is one, is
-// the secret; the rest stays.
+// the secret; the rest stays. A text that holds none of the hints, in lower case,
+// is not searched: most texts hold none, and searching is slow.
 var patterns = []struct {
-	name string
-	re   *regexp.Regexp
+	name  string
+	hints []string
+	re    *regexp.Regexp
 }{
-	{"private key", regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`)},
+	{"private key", []string{"private key"}, regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`)},
 	// One whose beginning was cut off.
-	{"private key", regexp.MustCompile(`^[A-Za-z0-9+/=\s\\]+-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)},
-	{"hangar token", token},
-	{"access key", regexp.MustCompile(`(?:AKIA|ASIA)[0-9A-Z]{16}`)},
-	{"forge token", regexp.MustCompile(`(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}|glpat-[A-Za-z0-9_-]{20,})`)},
-	{"api key", regexp.MustCompile(`\b(?:sk-[A-Za-z0-9_-]{20,}|[rs]k_live_[A-Za-z0-9]{16,}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{36})`)},
-	{"web token", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)},
-	{"url password", regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://[^\s/:@"']*:([^\s/?#"']+)@`)},
+	{"private key", []string{"private key"}, regexp.MustCompile(`^[A-Za-z0-9+/=\s\\]+-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)},
+	{"hangar token", []string{"hgr_"}, token},
+	{"access key", []string{"akia", "asia"}, regexp.MustCompile(`(?:AKIA|ASIA)[0-9A-Z]{16}`)},
+	{"forge token", []string{"gh", "glpat-"}, regexp.MustCompile(`(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}|glpat-[A-Za-z0-9_-]{20,})`)},
+	{"api key", []string{"sk-", "k_live_", "xox", "aiza", "npm_"}, regexp.MustCompile(`\b(?:sk-[A-Za-z0-9_-]{20,}|[rs]k_live_[A-Za-z0-9]{16,}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{36})`)},
+	{"web token", []string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)},
+	{"url password", []string{"://"}, regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://[^\s/:@"']*:([^\s/?#"']+)@`)},
 	// Headers, to the end of the line or of the quotation.
-	{"authorization", regexp.MustCompile(`(?i)authorization\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|digest|negotiate|token)\s+)?([^\r\n"'\\\[]{4,})`)},
-	{"authorization", regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)},
-	{"cookie", regexp.MustCompile(`(?i)\bcookie2?\\?["']?\s*:\s*\\?["']?([^\r\n"'\\\[]{4,})`)},
+	{"authorization", []string{"authorization"}, regexp.MustCompile(`(?i)authorization\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|digest|negotiate|token)\s+)?([^\r\n"'\\\[]{4,})`)},
+	{"authorization", []string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)},
+	{"cookie", []string{"cookie"}, regexp.MustCompile(`(?i)\bcookie2?\\?["']?\s*:\s*\\?["']?([^\r\n"'\\\[]{4,})`)},
 	// What printenv prints: a value goes to the end of its line.
-	{"value", regexp.MustCompile(`(?im)^[ \t]*(?:export |declare -x |set )?[a-z0-9_]*(?:` + secretName + `[a-z0-9_]*|_key|_pass|_pwd|_pat|_auth)=([^\r\n]+)`)},
-	{"value", regexp.MustCompile(`(?i)` + secretName + `[a-z0-9_-]*["']?\s*[:=]\s*"((?:[^"\\\r\n]|\\.)+)"`)},
-	{"value", regexp.MustCompile(`(?i)` + secretName + `[a-z0-9_-]*["']?\s*[:=]\s*'([^'\r\n]+)'`)},
-	{"value", regexp.MustCompile(`(?i)` + secretName + `[a-z0-9_-]*\\["']\s*[:=]\s*\\["']([^"'\\\r\n]+)\\["']`)},
-	{"value", regexp.MustCompile(`(?i)` + secretName + `[a-z0-9_-]*(?:\\?["'])?\s*[:=]\s*(?:\\?["'])?([^\s"'\\,;}&\[]{4,})`)},
-	{"value", regexp.MustCompile(`(?i)--[a-z-]*` + secretName + `[a-z-]*\s+([^\s"'\[-][^\s"']{3,})`)},
+	{"value", append([]string{"_pwd", "_pat", "_auth"}, names...), regexp.MustCompile(`(?im)^[ \t]*(?:export |declare -x |set )?[a-z0-9_]*(?:` + secretName + `[a-z0-9_]*|_key|_pass|_pwd|_pat|_auth)=([^\r\n]+)`)},
+	{"value", names, regexp.MustCompile(`(?i)` + secretName + `[a-z0-9_-]*["']?\s*[:=]\s*"((?:[^"\\\r\n]|\\.)+)"`)},
+	{"value", names, regexp.MustCompile(`(?i)` + secretName + `[a-z0-9_-]*["']?\s*[:=]\s*'([^'\r\n]+)'`)},
+	{"value", names, regexp.MustCompile(`(?i)` + secretName + `[a-z0-9_-]*\\["']\s*[:=]\s*\\["']([^"'\\\r\n]+)\\["']`)},
+	{"value", names, regexp.MustCompile(`(?i)` + secretName + `[a-z0-9_-]*(?:\\?["'])?\s*[:=]\s*(?:\\?["'])?([^\s"'\\,;}&\[]{4,})`)},
+	{"value", names, regexp.MustCompile(`(?i)--[a-z-]*` + secretName + `[a-z-]*\s+([^\s"'\[-][^\s"']{3,})`)},
 }
 
 // plain is what stands where a secret might, and is none: the name of a scheme,
@@ -189,8 +194,11 @@ func (r *Redactor) Text(text string) string {
 			text = strings.ReplaceAll(text, s.form, r.mark(s.name, s.of))
 		}
 	}
+	lower := strings.ToLower(text)
 	for _, p := range patterns {
-		text = r.replace(text, p.name, p.re)
+		if slices.ContainsFunc(p.hints, func(h string) bool { return strings.Contains(lower, h) }) {
+			text = r.replace(text, p.name, p.re)
+		}
 	}
 	return text
 }
