@@ -46,7 +46,7 @@ type Question struct {
 	Answer    json.RawMessage // empty while open
 	Via       string
 	By        domain.Owner // who answered
-	Withdrawn string // the reason, empty while open
+	Withdrawn string       // the reason, empty while open
 }
 
 // Open reports whether an answer would still be taken.
