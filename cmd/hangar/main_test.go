@@ -76,8 +76,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	err = ts.Exec(args[1], args[2:]...)
 	got := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		got = exit.ExitCode()
 	} else {
 		ts.Check(err)
@@ -125,7 +124,7 @@ func serveScript(ts *testscript.TestScript, _ bool, args []string) {
 	lock.Lock()
 	servers[ts] = s
 	lock.Unlock()
-	ts.Defer(func() { s.end(os.Kill) })
+	ts.Defer(func() { _ = s.end(os.Kill) })
 	ready := false
 	for lines := bufio.NewScanner(stderr); !ready && lines.Scan(); {
 		s.told = append(s.told, lines.Text())

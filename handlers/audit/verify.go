@@ -110,8 +110,7 @@ func (v *verifier) check(r *domain.Record) *Wrong {
 		before = eventstore.Head{Revision: last.revision, Hash: hex.EncodeToString(last.hash[:])}
 	}
 	if err := chain.Verify(before, *r); err != nil {
-		var broken *chain.BrokenError
-		if errors.As(err, &broken) {
+		if broken, ok := errors.AsType[*chain.BrokenError](err); ok {
 			return wrong(broken.Reason)
 		}
 		return wrong(err.Error())
