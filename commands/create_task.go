@@ -62,10 +62,25 @@ func (c *Commands) CancelTask(ctx context.Context, o Origin, id domain.TaskID, r
 	return err
 }
 
-// ObserveTask records whatever the subject's state demands of the task.
+// ObserveTask records whatever the subject's state demands of the task. That an
+// answer was agreed to stands there as its giver's, whoever writes it down.
 func (c *Commands) ObserveTask(ctx context.Context, s *task.State, sub turn.Subject) (*task.State, error) {
+	for _, q := range sub.Questions {
+		if _, decided := s.Consents[q.Key()]; decided || q.Answer == nil {
+			continue
+		}
+		o := Origin{Owner: q.By, ID: AnswerID(s.Created.Handle, q.Key()), CorrelationID: s.Correlation, CausationID: sub.EventID}
+		if err := c.ConsentTask(ctx, o, s.Created.Handle, q.Key(), q.Answer, q.Via); err != nil {
+			return nil, err
+		}
+	}
 	o := follow(s.Created.Owner.Tenant, s.Correlation, sub.EventID, "observe", string(s.Created.Handle))
 	return c.task(ctx, o, s.Created.Handle, task.Observe{Subject: sub, At: c.clock.Now()})
+}
+
+// AnswerID is the id of the command that answers a key of a task.
+func AnswerID(handle domain.TaskID, key string) domain.CommandID {
+	return domain.DerivedCommand(string(handle), key)
 }
 
 // CancelSubject carries a task's cancel to its job, while the task's own turn goes

@@ -66,10 +66,11 @@ echo "price = $price" >price.txt
 git commit -qam "Raise the price to $price"
 hangar result "{\"price\": $price}"
 SCRIPT
-printf '$ hangar job submit --repo shop --json "$(cat prompt)"\n'
-hangar job submit --repo "$WORK/shop" --json "$(cat "$WORK/prompt")" | tee "$WORK/submitted"
-JOB=$(grep -o 'job-[a-z2-7]\{26\}' "$WORK/submitted" | head -n 1)
-TASK=$(grep -o 'task-[a-z2-7]\{26\}' "$WORK/submitted" | head -n 1)
+cat "$WORK/prompt"
+printf '$ hangar job submit --repo %s "$(cat prompt)"\n' "$WORK/shop"
+hangar job submit --repo "$WORK/shop" "$(cat "$WORK/prompt")" | tee "$WORK/submitted"
+JOB=$(awk '$1 == "job" { print $2 }' "$WORK/submitted")
+TASK=$(awk '$1 == "task" { print $2 }' "$WORK/submitted")
 
 say "The task waits for an answer."
 until_task input_required

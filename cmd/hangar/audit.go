@@ -29,6 +29,9 @@ one stream, or of everything. With --at or --position the story stops there, and
 how things stood then follows. With --json each line is a record as it is stored.`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := errors.Join(onlyOne(cmd, "task", "stream", "all"), onlyOne(cmd, "at", "position")); err != nil {
+				return err
+			}
 			if id != "" && !domain.ValidID(task.Category, id) {
 				return misuse(cmd, "--task: %q is not a task's id; it is task- and 26 characters (a job's story is --stream %s)", id, id)
 			}
@@ -49,8 +52,6 @@ how things stood then follows. With --json each line is a record as it is stored
 	f.BoolVar(&whole, "all", false, "everything (the default)")
 	f.StringVar(&at, "at", "", "stop at this time: 2006-01-02T15:04:05Z, or 2006-01-02 15:04:05 for local time")
 	f.Uint64Var((*uint64)(&o.Position), "position", 0, "stop at this position")
-	cmd.MarkFlagsMutuallyExclusive("task", "stream", "all")
-	cmd.MarkFlagsMutuallyExclusive("at", "position")
 	return addJSON(cmd, sh)
 }
 

@@ -19,10 +19,10 @@ import (
 const followEvery = 500 * time.Millisecond
 
 // follow shows what happens to a task until it ends, and then its job.
-func (sh *shell) follow(ctx context.Context, c *client.Client, id domain.JobID, t *mcp.Task) error {
+func (sh *shell) follow(ctx context.Context, c *client.Client, id domain.JobID, t *mcp.Task, every time.Duration) error {
 	sh.say("job %s, task %s", id, t.ID)
 	f := follower{sh: sh, asked: map[string]bool{}}
-	tick := time.NewTicker(followEvery)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		t, err := c.GetTask(ctx, t.ID)

@@ -19,7 +19,8 @@ func newHelpers() []*cobra.Command {
 	} {
 		list = append(list, &cobra.Command{
 			Use:                v.use,
-			Short:              "(agents) " + v.short,
+			Short:              v.short,
+			Hidden:             true,
 			DisableFlagParsing: true,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {

@@ -106,7 +106,7 @@ func (sh *shell) submit(ctx context.Context, arguments map[string]any, wait bool
 	}
 	id, _ := r.Task.Meta[tools.MetaJob].(string)
 	if wait {
-		return sh.follow(ctx, c, domain.JobID(id), r.Task)
+		return sh.follow(ctx, c, domain.JobID(id), r.Task, followEvery)
 	}
 	view, err := getJob(ctx, c, domain.JobID(id))
 	if err != nil {

@@ -69,6 +69,8 @@ HANGAR_MCP_TOOL_WAIT_SECONDS, HANGAR_MCP_STATELESS_HTTP), else hangar.yaml in
 the data folder. Commands that call a server find it by its data folder, or at
 HANGAR_URL; they show it HANGAR_TOKEN, else the data folder's admin.token.
 
+Inside a job's sandbox, agents have ask, step, result, artifact and pr besides.
+
 Exit codes: 0 done, 1 failed, 2 misused.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -87,13 +89,39 @@ Exit codes: 0 done, 1 failed, 2 misused.`,
 	}
 	root.AddCommand(newHelpers()...)
 	group(root)
+	root.SetUsageTemplate(usageTemplate)
+	eachCommand(root, func(c *cobra.Command) { c.DisableFlagsInUseLine = true })
 	return root
 }
+
+func eachCommand(cmd *cobra.Command, f func(*cobra.Command)) {
+	f(cmd)
+	for _, c := range cmd.Commands() {
+		eachCommand(c, f)
+	}
+}
+
+const usageTemplate = `Usage:
+  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
+{{- if .HasAvailableSubCommands}}
+
+Commands:{{range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}
+{{- if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
+{{- if .HasAvailableInheritedFlags}}
+
+Flags of every command:
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
+`
 
 // group makes a command that only holds others: alone it shows what there is, and
 // what it does not have is a misuse.
 func group(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			text := fmt.Sprintf("there is no command %q", args[0])
@@ -122,6 +150,20 @@ func takes(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// onlyOne refuses a command that was given several of the flags.
+func onlyOne(cmd *cobra.Command, flags ...string) error {
+	var given []string
+	for _, name := range flags {
+		if cmd.Flags().Changed(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	if len(given) > 1 {
+		return misuse(cmd, "%s exclude each other", strings.Join(given, " and "))
+	}
+	return nil
 }
 
 // addJSON adds the flag that gives results to machines.

@@ -72,8 +72,8 @@ func serveFixtures(cmd *cobra.Command, sh *shell) (err error) {
 
 // logger writes for people on a terminal, and JSON elsewhere.
 func logger(w io.Writer) *slog.Logger {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor fits
-		return slog.New(tint.NewHandler(w, &tint.Options{TimeFormat: "15:04:05.000"}))
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return slog.New(tint.NewTextHandler(w, &tint.Options{TimeFormat: "15:04:05.000"}))
 	}
 	return slog.New(slog.NewJSONHandler(w, nil))
 }

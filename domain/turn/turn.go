@@ -45,7 +45,8 @@ type Question struct {
 
 	Answer    json.RawMessage // empty while open
 	Via       string
-	Withdrawn string // the reason, empty while open
+	By        domain.Owner // who answered
+	Withdrawn string       // the reason, empty while open
 }
 
 // Open reports whether an answer would still be taken.
@@ -155,7 +156,7 @@ func (c *Conversation) Evolve(e event.Event) bool {
 		c.ask(d, e.Time)
 	case Answered:
 		if q := c.Question(d.N); q != nil && q.Open() {
-			q.Answer, q.Via = d.Answer, d.Via
+			q.Answer, q.Via, q.By = d.Answer, d.Via, e.Meta.Owner()
 			if q.Answer == nil {
 				q.Answer = json.RawMessage("null") // answered all the same
 			}

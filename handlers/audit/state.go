@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"hangar/domain"
@@ -147,10 +148,11 @@ func taskInWords(v state, at time.Time) string {
 }
 
 func jobInWords(s *job.State) string {
-	text := string(s.Status())
+	parts := []string{string(s.Status())}
 	for _, q := range s.Open(0) {
-		text += fmt.Sprintf("; %s open: %s", q.Key(), quoted(q.Text))
+		parts = append(parts, q.Key()+" open: "+quoted(q.Text))
 	}
+	text := strings.Join(parts, "; ")
 	if f := s.Finished; f != nil && f.Message != "" {
 		text += ": " + quoted(f.Message)
 	}

@@ -46,8 +46,8 @@ type Wrong struct {
 }
 
 // unseen is what hash chains cannot show.
-const unseen = "records cut off at the end of the log, or at the end of a stream with all positions given anew: " +
-	"nothing signs yet where the log ended"
+const unseen = "records cut off at the end of the log, until checkpoints are signed; " +
+	"nor those at the end of a stream, where all later positions were given anew"
 
 // streamKey is what a verification remembers a stream by: 128 bits of its name's
 // SHA-256. Memory grows with the number of streams, some 120 bytes for each,
@@ -110,8 +110,7 @@ func (v *verifier) check(r *domain.Record) *Wrong {
 		before = eventstore.Head{Revision: last.revision, Hash: hex.EncodeToString(last.hash[:])}
 	}
 	if err := chain.Verify(before, *r); err != nil {
-		var broken *chain.BrokenError
-		if errors.As(err, &broken) {
+		if broken, ok := errors.AsType[*chain.BrokenError](err); ok {
 			return wrong(broken.Reason)
 		}
 		return wrong(err.Error())

@@ -57,6 +57,8 @@ func sayAccess(d event.Data) string {
 		return text
 	case access.TokenRevoked:
 		return "revoked the token" + because(d.Reason)
+	case access.AccessDenied:
+		return "asked for a task that is not theirs or never was, by " + clean(d.Method)
 	}
 	return ""
 }

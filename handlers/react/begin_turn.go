@@ -90,7 +90,10 @@ func (k *jobKeeper) tryStart(ctx context.Context, s *job.State, t *turn.State) (
 	if err != nil {
 		return turn.AgentStart, ignoreLost(err)
 	}
-	_, err = d.Commands.RecordLine(ctx, s, job.Record{Turn: t.N, Agent: s.Submitted.Agent, Line: line})
+	after, err := d.Commands.RecordLine(ctx, s, job.Record{Turn: t.N, Agent: s.Submitted.Agent, Line: line})
+	if err == nil && after.Turn(t.N).StartedAt.IsZero() {
+		err = domain.Errorf(domain.Internal, "the line %d of boot %s stands for another turn's start", line.N, line.BootID)
+	}
 	return turn.AgentStart, err
 }
 

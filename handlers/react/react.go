@@ -141,10 +141,10 @@ func (r *Reactions) Run(ctx context.Context) error {
 		return err
 	}
 	r.keepers.start(ctx)
+	r.resume(ctx) // before anything new, which stands in line behind
 	swept := make(chan struct{})
 	go func() {
 		defer close(swept)
-		r.resume(ctx)
 		r.sweep(ctx)
 	}()
 	err = r.route(ctx, from)

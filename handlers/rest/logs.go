@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -49,7 +50,7 @@ func (a *api) jobLogs(r *request) error {
 	if err != nil {
 		return domain.Wrap(domain.Unavailable, err, "the output cannot be read")
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	h := r.w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -60,9 +61,9 @@ func (a *api) jobLogs(r *request) error {
 
 // begun gives the newest turn that an agent has begun, 0 for none.
 func begun(s *job.State) int {
-	for i := len(s.Turns) - 1; i >= 0; i-- {
-		if !s.Turns[i].StartedAt.IsZero() {
-			return s.Turns[i].N
+	for _, t := range slices.Backward(s.Turns) {
+		if !t.StartedAt.IsZero() {
+			return t.N
 		}
 	}
 	return 0

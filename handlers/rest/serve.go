@@ -80,8 +80,7 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		a.Log.ErrorContext(r.Context(), "request failed", "route", route(r), "error", err, "cause", errors.Unwrap(err))
 	}
 	status := mcp.HTTPStatus(b.Code)
-	var own *statusError
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*statusError](err); ok {
 		status = own.status
 	}
 	answer(w, status, struct {
@@ -107,8 +106,7 @@ func (r *request) read(v any) error {
 		return &statusError{http.StatusUnsupportedMediaType, domain.Errorf(domain.Invalid, "the Content-Type is application/json")}
 	}
 	text, err := io.ReadAll(r.Body)
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return domain.Errorf(domain.TooLarge, "the body has more than %d bytes", maxBody)
 	}
 	if err != nil {

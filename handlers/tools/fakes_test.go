@@ -87,9 +87,11 @@ func (places) Prepare(context.Context, domain.JobID) (turn.Folders, error) {
 func (p places) Collect(context.Context, domain.JobID, turn.Folders, []turn.Line, []string) ([]turn.Artifact, []string, error) {
 	return p.w.kept, nil, nil
 }
-func (places) Remove(context.Context, domain.JobID) error                            { return nil }
-func (places) Kept(context.Context) ([]domain.JobID, error)                          { return nil, nil }
-func (places) Clone(context.Context, domain.JobID, job.Checkout, turn.Folders) error { return nil }
+func (places) Remove(context.Context, domain.JobID) error   { return nil }
+func (places) Kept(context.Context) ([]domain.JobID, error) { return nil, nil }
+func (places) Clone(context.Context, domain.JobID, job.Checkout, turn.Folders, bool) error {
+	return nil
+}
 func (places) Return(_ context.Context, _ domain.JobID, c job.Checkout, _ turn.Folders) (react.Returned, error) {
 	return react.Returned{PR: &job.PR{Branch: c.Branch, Base: c.BaseBranch, State: "none", Commits: []job.Commit{{Hash: strings.Repeat("b", 40), Subject: "Work"}}}}, nil
 }

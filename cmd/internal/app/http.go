@@ -20,6 +20,7 @@ import (
 	"hangar/handlers/auth"
 	"hangar/handlers/mcp"
 	"hangar/handlers/mcp/modern"
+	"hangar/handlers/supervisor"
 )
 
 // Bounds of the HTTP server.
@@ -124,6 +125,9 @@ func (a *App) serve(wg *sync.WaitGroup, failed chan<- error) {
 		})
 	}
 	a.serving.Store(true)
+	if !a.opts.Fixtures {
+		fmt.Fprintf(a.opts.Notices, "hangar: agents run at isolation %s\n", supervisor.Probe())
+	}
 	fmt.Fprintf(a.opts.Notices, "hangar: ready on %s\n", a.URL())
 }
 

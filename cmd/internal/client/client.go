@@ -140,8 +140,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	if errors.As(err, &op) && op.Op == "dial" {
 		return &NoServerError{c.where, err}
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // its URL is one that nobody typed
 	}
 	return fmt.Errorf("the server at %s broke off: %w", c.where, err)

@@ -224,7 +224,7 @@ func readEvents(r io.Reader) (*message, error) {
 			return nil, err
 		}
 		if m.Method == "" && (m.Result != nil || m.Error != nil) {
-			return m, nil
+			return m, nil //nolint:nilerr // an error of the server is an answer
 		}
 		data.Reset()
 	}

@@ -3,6 +3,7 @@ package config_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -40,9 +41,7 @@ func TestLoad(t *testing.T) {
 			for i, part := range a.Files {
 				switch part.Name {
 				case "env":
-					for k, v := range pairs(t, part.Data, dir) {
-						env[k] = v
-					}
+					maps.Copy(env, pairs(t, part.Data, dir))
 				case "flags":
 					p := pairs(t, part.Data, dir)
 					f = config.Flags{Config: p["config"], Data: p["data"], Listen: p["listen"], Store: p["store"]}

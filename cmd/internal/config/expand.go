@@ -19,8 +19,8 @@ func expand(text string, getenv func(string) string) (string, error) {
 		if !found {
 			return b.String() + text, nil
 		}
-		if strings.HasSuffix(before, "$") {
-			b.WriteString(strings.TrimSuffix(before, "$") + "${")
+		if literal, ok := strings.CutSuffix(before, "$"); ok {
+			b.WriteString(literal + "${")
 			text = rest
 			continue
 		}

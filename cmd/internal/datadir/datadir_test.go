@@ -44,7 +44,7 @@ func TestOpenIsForTheOwnerAlone(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("mode %v, %v; want 0700", info.Mode(), err)
 	}
-	if err := os.Chmod(d.Path(), 0o777); err != nil { //nolint:gosec // the point
+	if err := os.Chmod(d.Path(), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := datadir.Open(d.Path()); err == nil || !strings.Contains(err.Error(), "chmod 700") {
@@ -201,7 +201,7 @@ func TestTokenAndNode(t *testing.T) {
 }
 
 func TestSocket(t *testing.T) {
-	temp, err := os.MkdirTemp("", "h") // short: a socket's path is bounded
+	temp, err := os.MkdirTemp("", "h") //nolint:usetesting // short: a socket's path is bounded
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // the point
+	if err := os.Chmod(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.ListenSocket(t.Context()); err == nil || !strings.Contains(err.Error(), "not a folder of this user alone") {
