@@ -173,7 +173,7 @@ func newCommands(cfg config.Config, store eventstore.Store, secrets []domain.Sec
 	for i, s := range secrets {
 		known[fmt.Sprintf("server secret %d", i+1)] = s.Hex()
 	}
-	return commands.New(store, opts.Clock, opts.Random, secrets[0], redact.New(secrets[0], known),
+	return commands.New(store, opts.Clock, opts.Random, secrets[0], redact.New(secrets[0], known, secrets[1:]...),
 		commands.Settings{TaskTTL: cfg.Tasks.TTL, PollInterval: cfg.Tasks.PollInterval})
 }
 
