@@ -8,6 +8,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"hangar/domain"
@@ -65,6 +66,8 @@ type entry struct {
 	loading bool
 	ready   chan struct{}   // closed when loading is over
 	pending []domain.Record // committed while loading
+	// forgotten is whether what was read so far counts no more.
+	forgotten bool
 }
 
 // folded is a state with its fold, the type forgotten.
@@ -125,27 +128,33 @@ func Get[S any](ctx context.Context, f *Folds, fold *Fold[S], stream domain.Stre
 	}
 }
 
+// rereads is how often a load looks again for records that were committed and
+// were not there yet when it read.
+const rereads = 3
+
 // load reads a stream for an entry that was put in as loading, and publishes it.
-func (f *Folds) load(ctx context.Context, e *entry, state folded) (folded, error) {
-	state, revision, err := f.read(ctx, e.stream, state)
+func (f *Folds) load(ctx context.Context, e *entry, zero folded) (folded, error) {
+	state, revision, err := f.read(ctx, e.stream, zero, -1)
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer close(e.ready)
-	e.loading = false
-	if err == nil {
-		for _, r := range e.pending {
-			if r.Revision != revision+1 {
-				continue
-			}
-			var ev event.Event
-			if ev, err = event.Decode(r); err != nil {
-				break
-			}
-			state, revision = state.evolve(ev), r.Revision
+	for tries := 0; err == nil; tries++ {
+		var gap bool
+		if e.forgotten {
+			state, revision, e.forgotten = zero, -1, false
+		} else if state, revision, gap, err = follow(state, revision, e.pending); err != nil || !gap {
+			break
 		}
+		if tries == rereads {
+			err = fmt.Errorf("a %s stream was read up to revision %d and is known to go on", e.stream.Category(), revision)
+			break
+		}
+		f.mu.Unlock()
+		state, revision, err = f.read(ctx, e.stream, state, revision)
+		f.mu.Lock()
 	}
-	e.pending = nil
+	e.loading, e.pending = false, nil
 	if err != nil || revision < 0 {
 		delete(f.entries, e.stream)
 		return state, readError(err)
@@ -155,22 +164,55 @@ func (f *Folds) load(ctx context.Context, e *entry, state folded) (folded, error
 	return state, nil
 }
 
+// follow takes records that were committed while a stream was read. gap is
+// whether some are missing between what was read and them.
+func follow(state folded, revision int64, records []domain.Record) (_ folded, _ int64, gap bool, err error) {
+	for i := range records {
+		r := &records[i]
+		if r.Revision <= revision {
+			continue
+		}
+		if r.Revision != revision+1 {
+			return state, revision, true, nil
+		}
+		if state, err = take(state, r); err != nil {
+			return nil, -1, false, err
+		}
+		revision = r.Revision
+	}
+	return state, revision, false, nil
+}
+
+// take gives the state after a record. A fold that panics is an error like a
+// record that cannot be read: the one stream's, and nobody else's.
+func take(state folded, r *domain.Record) (next folded, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the fold of %s panics: %v", r.Type, p)
+		}
+	}()
+	ev, err := event.Decode(*r)
+	if err != nil {
+		return nil, err
+	}
+	return state.evolve(ev), nil
+}
+
 // foldPage is how many records one read of a stream gives.
 const foldPage = 1000
 
-func (f *Folds) read(ctx context.Context, stream domain.Stream, state folded) (folded, int64, error) {
-	revision := int64(-1)
+// read takes the records of a stream after a revision.
+func (f *Folds) read(ctx context.Context, stream domain.Stream, state folded, revision int64) (folded, int64, error) {
 	for {
 		page, err := f.store.ReadStream(ctx, stream, revision+1, foldPage)
 		if err != nil {
 			return nil, -1, err
 		}
-		for _, r := range page {
-			ev, err := event.Decode(r)
-			if err != nil {
+		for i := range page {
+			if state, err = take(state, &page[i]); err != nil {
 				return nil, -1, err
 			}
-			state, revision = state.evolve(ev), r.Revision
+			revision = page[i].Revision
 		}
 		if len(page) < foldPage {
 			return state, revision, nil
@@ -210,16 +252,26 @@ func (f *Folds) place(e *entry) {
 	size := e.state.size()
 	f.bytes += size - e.size
 	e.size = size
-	for f.bytes > f.max && f.live.Len()+f.final.Len() > 1 {
-		oldest := f.final.Back()
-		if oldest == nil || oldest.Value == e {
-			oldest = f.live.Back()
-		}
-		if oldest == nil || oldest.Value == e {
+	for f.bytes > f.max {
+		oldest := f.oldestBut(e)
+		if oldest == nil {
 			return
 		}
-		f.drop(oldest.Value.(*entry)) //nolint:forcetypeassert // the lists hold nothing else
+		f.drop(oldest)
 	}
+}
+
+// oldestBut gives the entry to forget next: the one longest unused among those
+// that are final, else among the others, and never the one given.
+func (f *Folds) oldestBut(e *entry) *entry {
+	for _, in := range []*list.List{&f.final, &f.live} {
+		for at := in.Back(); at != nil; at = at.Prev() {
+			if other := at.Value.(*entry); other != e { //nolint:forcetypeassert // the lists hold nothing else
+				return other
+			}
+		}
+	}
+	return nil
 }
 
 func (f *Folds) drop(e *entry) {
@@ -238,7 +290,7 @@ func (f *Folds) Observe(records []eventstore.Record) {
 	for i := range records {
 		r := &records[i]
 		if e, ok := f.entries[r.Stream]; ok {
-			f.take(e, r)
+			f.advance(e, r)
 		}
 		if w, ok := f.watches[r.Stream]; ok {
 			w.change()
@@ -246,7 +298,7 @@ func (f *Folds) Observe(records []eventstore.Record) {
 	}
 }
 
-func (f *Folds) take(e *entry, r *domain.Record) {
+func (f *Folds) advance(e *entry, r *domain.Record) {
 	if e.loading {
 		e.pending = append(e.pending, *r)
 		return
@@ -254,27 +306,29 @@ func (f *Folds) take(e *entry, r *domain.Record) {
 	if r.Revision <= e.revision {
 		return
 	}
-	defer func() {
-		if recover() != nil {
-			f.drop(e)
-		}
-	}()
-	ev, err := event.Decode(*r)
-	if err != nil || r.Revision != e.revision+1 {
+	if r.Revision != e.revision+1 {
 		f.drop(e)
 		return
 	}
-	e.state, e.revision = e.state.evolve(ev), r.Revision
+	state, err := take(e.state, r)
+	if err != nil {
+		f.drop(e)
+		return
+	}
+	e.state, e.revision = state, r.Revision
 	f.place(e)
 }
 
-// Forget drops everything: after the log was found to have gone back.
+// Forget drops everything: after the log was found to have gone back. What is
+// being read is read anew.
 func (f *Folds) Forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range f.entries {
-		if !e.loading {
-			f.drop(e)
+		if e.loading {
+			e.forgotten, e.pending = true, nil
+			continue
 		}
+		f.drop(e)
 	}
 }

@@ -18,7 +18,8 @@ func (w *watch) change() {
 }
 
 // Await waits until a stream's state is as wanted, and gives it. When ctx ends
-// first it gives the newest state along with ctx's error.
+// first it gives the newest state it has seen along with ctx's error, nil where it
+// has seen none.
 func Await[S any](ctx context.Context, f *Folds, fold *Fold[S], stream domain.Stream, until func(*S) bool) (*S, error) {
 	f.mu.Lock()
 	w, ok := f.watches[stream]
@@ -35,12 +36,16 @@ func Await[S any](ctx context.Context, f *Folds, fold *Fold[S], stream domain.St
 			delete(f.watches, stream)
 		}
 	}()
+	var state *S
 	for {
 		f.mu.Lock()
 		changed := w.changed
 		f.mu.Unlock()
-		state, err := Get(ctx, f, fold, stream)
-		if err != nil || until(state) {
+		newer, err := Get(ctx, f, fold, stream)
+		if err != nil && ctx.Err() != nil {
+			return state, ctx.Err()
+		}
+		if state = newer; err != nil || until(state) {
 			return state, err
 		}
 		select {

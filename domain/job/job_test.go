@@ -204,9 +204,9 @@ func TestCloseOfACancelledJob(t *testing.T) {
 		status turn.Status
 		events string
 	}{
-		{1, turn.StatusCancelled, "QuestionWithdrawn TurnEnded TurnEnded TurnEnded JobFinished"},
-		{1, turn.StatusCompleted, "QuestionWithdrawn TurnEnded TurnEnded TurnEnded JobFinished"},
-		{3, turn.StatusCompleted, "TurnEnded QuestionWithdrawn TurnEnded TurnEnded JobFinished"},
+		{1, turn.StatusCancelled, "QuestionWithdrawn" + strings.Repeat(" TurnEnded", 3) + " JobFinished"},
+		{1, turn.StatusCompleted, "QuestionWithdrawn" + strings.Repeat(" TurnEnded", 3) + " JobFinished"},
+		{3, turn.StatusCompleted, "TurnEnded QuestionWithdrawn" + strings.Repeat(" TurnEnded", 2) + " JobFinished"},
 	} {
 		b := newJob(t)
 		b.do(started(1))

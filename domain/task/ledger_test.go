@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -100,6 +101,10 @@ func write(b *strings.Builder, v reflect.Value) {
 			write(b, v.MapIndex(k))
 			b.WriteString(" ")
 		}
+	case reflect.String:
+		b.WriteString(strconv.Quote(v.String()))
+	case reflect.Int, reflect.Int64:
+		b.WriteString(strconv.FormatInt(v.Int(), 10))
 	default:
 		fmt.Fprintf(b, "%#v", v)
 	}

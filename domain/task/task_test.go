@@ -107,7 +107,7 @@ func TestObserve(t *testing.T) {
 		{"it works", form(), in(asking(), turn.StatusRunning, ""), "TaskConsentDecided", turn.StatusRunning, "working"},
 		{"it waits", form(), asking(), "TaskConsentDecided", turn.StatusWaiting, "second?"},
 		{"it waits for a client that cannot be asked", task.Created{}, asking(),
-			"TaskConsentDecided TaskConsentDecided TaskCompleted", turn.StatusCompleted, "submit_job ended with an open question"},
+			strings.Repeat("TaskConsentDecided ", 2) + "TaskCompleted", turn.StatusCompleted, "submit_job ended with an open question"},
 		{"it completed", form(), in(asking(), turn.StatusCompleted, ""), "TaskConsentDecided TaskCompleted", turn.StatusCompleted, "submit_job completed"},
 		{"it failed", form(), in(asking(), turn.StatusFailed, turn.AgentExited), "TaskConsentDecided TaskCompleted", turn.StatusCompleted, "submit_job failed"},
 		{"the call failed", form(), in(asking(), turn.StatusFailed, turn.ProtocolError), "TaskConsentDecided TaskFailed", turn.StatusFailed, "the tool call failed"},
