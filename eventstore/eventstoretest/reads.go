@@ -109,7 +109,7 @@ func tail(f *fixture) {
 	last := f.append(s, "job-end", eventstore.NoStream, draft(endOfTail))
 	acknowledged = append(acknowledged, last...)
 	slices.SortFunc(acknowledged, func(a, b eventstore.Record) int {
-		return int(a.Position) - int(b.Position) //nolint:gosec // small
+		return int(a.Position) - int(b.Position)
 	})
 	got := <-tailed
 	if !slices.Equal(got, acknowledged) {

@@ -114,14 +114,15 @@ func (c *conn) script(ctx context.Context, text string) error {
 	return err
 }
 
-// row runs a query and reads its first row, reporting whether there was one.
-func (c *conn) row(ctx context.Context, query string, dest []driver.Value) (bool, error) {
+// row runs a query and reads its first row, if there is one.
+func (c *conn) row(ctx context.Context, query string, dest []driver.Value) error {
 	s, err := c.prepare(query)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer s.Close()
-	return first(ctx, s, nil, dest)
+	_, err = first(ctx, s, nil, dest)
+	return err
 }
 
 func first(ctx context.Context, s statement, args []driver.NamedValue, dest []driver.Value) (bool, error) {
@@ -142,7 +143,7 @@ func first(ctx context.Context, s statement, args []driver.NamedValue, dest []dr
 // head gives the newest position, zero for an empty log.
 func (c *conn) head(ctx context.Context) (eventstore.Position, error) {
 	var dest [1]driver.Value
-	if _, err := c.row(ctx, "SELECT coalesce(max(position), 0) FROM events", dest[:]); err != nil {
+	if err := c.row(ctx, "SELECT coalesce(max(position), 0) FROM events", dest[:]); err != nil {
 		return 0, err
 	}
 	return position(dest[0]), nil
@@ -205,5 +206,5 @@ func text(v driver.Value) string   { s, _ := v.(string); return s }
 func integer(v driver.Value) int64 { n, _ := v.(int64); return n }
 
 func position(v driver.Value) eventstore.Position {
-	return eventstore.Position(max(integer(v), 0)) //nolint:gosec // not negative
+	return eventstore.Position(max(integer(v), 0))
 }

@@ -27,8 +27,7 @@ func commitError(cause error) error {
 
 // primaryCode gives SQLite's result code of an error, zero where there is none.
 func primaryCode(err error) int {
-	var e *driversqlite.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*driversqlite.Error](err); ok {
 		return e.Code() & 0xff
 	}
 	return 0

@@ -60,13 +60,14 @@ func (d *disk) once(prefix string, after bool) {
 	})
 }
 
-func (d *disk) ask(query string, args []driver.NamedValue) (error, bool) {
+func (d *disk) ask(query string, args []driver.NamedValue) (after bool, fault error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.fail == nil {
-		return nil, false
+		return false, nil
 	}
-	return d.fail(query, args)
+	fault, after = d.fail(query, args)
+	return after, fault
 }
 
 type faultyConn struct {
@@ -93,7 +94,7 @@ type faultyStatement struct {
 }
 
 func (s faultyStatement) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	fault, after := s.disk.ask(s.query, args)
+	after, fault := s.disk.ask(s.query, args)
 	if fault != nil && !after {
 		return nil, fault
 	}
@@ -445,7 +446,7 @@ func (s *Store) path(t *testing.T) (path string) {
 	t.Helper()
 	var dest [3]driver.Value
 	err := s.reads.with(t.Context(), func(c *conn) error {
-		_, err := c.row(t.Context(), "PRAGMA database_list", dest[:])
+		err := c.row(t.Context(), "PRAGMA database_list", dest[:])
 		return err
 	})
 	if err != nil {

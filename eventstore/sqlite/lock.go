@@ -16,7 +16,7 @@ import (
 // ends, however it ends.
 type lock struct{ file *os.File }
 
-// errHeld: another holds the lock.
+// errHeld: somebody else has the lock.
 var errHeld = errors.New("the lock is held")
 
 // acquire takes the lock and leaves holder in the file, for whoever comes second.

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockAt is the byte that is locked, far behind the content: a locked byte could
-// not be read by others.
+// lockAt is the byte that is locked, far behind the holder's name: a locked byte
+// could not be read by others.
 const lockAt = 1 << 30
 
 func tryLock(f *os.File) error {

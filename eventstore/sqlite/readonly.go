@@ -137,7 +137,7 @@ func (s *ReadOnly) look(ctx context.Context) error {
 // last call on this one; the first call says so too.
 func (c *conn) changed(ctx context.Context) (bool, error) {
 	var dest [1]driver.Value
-	if _, err := c.row(ctx, "PRAGMA data_version", dest[:]); err != nil {
+	if err := c.row(ctx, "PRAGMA data_version", dest[:]); err != nil {
 		return false, err
 	}
 	before := c.version

@@ -110,7 +110,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	s := &Store{lock: lock}
 	defer func() {
 		if err != nil {
-			s.release()
+			_ = s.release() // the first error is the one to tell
 		}
 	}()
 	if err := create(path); err != nil {

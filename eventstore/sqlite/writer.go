@@ -420,7 +420,7 @@ func (c *writeConn) insert(ctx context.Context, r *eventstore.Record) error {
 // checkpoint runs one and gives the length of the write-ahead log in frames.
 func (c *writeConn) checkpoint(ctx context.Context, mode string) (length int64, err error) {
 	var dest [3]driver.Value // busy, length, copied
-	_, err = c.conn.row(ctx, "PRAGMA wal_checkpoint("+mode+")", dest[:])
+	err = c.conn.row(ctx, "PRAGMA wal_checkpoint("+mode+")", dest[:])
 	return integer(dest[1]), err
 }
 

@@ -50,7 +50,7 @@ func (a *api) jobLogs(r *request) error {
 	if err != nil {
 		return domain.Wrap(domain.Unavailable, err, "the output cannot be read")
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() // it was only read
 	h := r.w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -110,6 +110,7 @@ func parseHelper(name string, args []string, in io.Reader) (request, error) {
 	case doPR:
 		options["title"] = func(v string) { r.Title = v }
 		options["body"] = func(v string) { r.Text = v }
+	default: // the other verbs have none
 	}
 	words, err := splitOptions(args, options)
 	if err != nil {
@@ -132,6 +133,7 @@ func parseHelper(name string, args []string, in io.Reader) (request, error) {
 		if strings.TrimSpace(r.Title) == "" {
 			return r, errors.New("there is no --title")
 		}
+	default: // Helper knows no other verb
 	}
 	return r, nil
 }

@@ -104,8 +104,9 @@ func (s *supervisor) answer(w *wire, r right, ask request) (reply, error) {
 		default:
 			return reply{}, domain.Errorf(domain.Conflict, "the agent still runs")
 		}
+	default:
+		return reply{}, domain.Errorf(domain.Unsupported, "there is no %q here", ask.Do)
 	}
-	return reply{}, domain.Errorf(domain.Unsupported, "there is no %q here", ask.Do)
 }
 
 // next waits for a line of the journal.
@@ -153,8 +154,9 @@ func (s *supervisor) help(w *wire, ask request) (reply, error) {
 		return reply{}, s.artifact(ask)
 	case doPR:
 		return reply{}, s.pullRequest(ask)
+	default:
+		return reply{}, domain.Errorf(domain.Unsupported, "there is no %q here", ask.Do)
 	}
-	return reply{}, domain.Errorf(domain.Unsupported, "there is no %q here", ask.Do)
 }
 
 // question asks, and waits as long as the helper does.

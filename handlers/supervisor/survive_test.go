@@ -4,6 +4,7 @@ package supervisor_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -314,6 +315,6 @@ func running(pid string) bool {
 	if err != nil {
 		return false
 	}
-	state := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[0]
+	state := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))[0]
 	return state != "Z" && state != "X"
 }

@@ -98,7 +98,7 @@ func New(cfg config.Config, opts Options) (_ *App, err error) {
 	a := &App{cfg: cfg, opts: opts, rebuilds: make(chan rebuild, 16)}
 	defer func() {
 		if err != nil {
-			a.Close() //nolint:errcheck // the first error is the one to tell
+			a.Close()
 		}
 	}()
 	ctx := context.Background()

@@ -140,7 +140,7 @@ func (a *App) shutdown() {
 	defer stop()
 	if err := a.server.Shutdown(ctx); err != nil {
 		a.opts.Log.Warn("requests were cut off", "error", err)
-		a.server.Close() //nolint:errcheck // they are being cut off
+		a.server.Close()
 	}
 	a.stopping()
 }

@@ -56,7 +56,7 @@ func BenchmarkRestart(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
 			for _, suffix := range []string{"", "-wal", "-shm"} {
-				os.Remove(filepath.Join(data, "views.db"+suffix)) //nolint:errcheck // it may not be there
+				os.Remove(filepath.Join(data, "views.db"+suffix))
 			}
 			b.StartTimer()
 			start(b)

@@ -179,7 +179,7 @@ func (r *repositories) keepPatch(id domain.JobID, patch []byte) (*turn.Artifact,
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // renamed by then
+	defer os.Remove(tmp.Name()) // renamed by then
 	_, err = tmp.Write(patch)
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func (d *Dir) Holder() Holder {
 	if err != nil {
 		return Holder{}
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	return readHolder(f)
 }
 
