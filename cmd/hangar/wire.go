@@ -84,7 +84,7 @@ func (sh *shell) withLog(ctx context.Context, f func(offlineLog) error) (err err
 	if err != nil {
 		return err
 	}
-	l, err := openOffline(ctx, cfg)
+	l, err := app.OpenOffline(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -121,3 +121,12 @@ func (l pastLog) ReadStream(ctx context.Context, stream domain.Stream, from int6
 type pastClock time.Time
 
 func (c pastClock) Now() time.Time { return time.Time(c) }
+
+// rotateSecret makes another secret the log's newest, and gives its id.
+func (sh *shell) rotateSecret(ctx context.Context, lost bool) (string, error) {
+	cfg, err := config.Load(sh.flags, sh.getenv)
+	if err != nil {
+		return "", err
+	}
+	return app.RotateSecret(ctx, cfg, lost)
+}

@@ -7,8 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"hangar/domain"
 )
 
@@ -17,6 +15,9 @@ import (
 // itself would drop SQLite's locks on it. The kernel lets go of it when the process
 // ends, however it ends.
 type lock struct{ file *os.File }
+
+// errHeld: another holds the lock.
+var errHeld = errors.New("the lock is held")
 
 // acquire takes the lock and leaves holder in the file, for whoever comes second.
 func acquire(path, holder string) (_ *lock, err error) {
@@ -29,8 +30,8 @@ func acquire(path, holder string) (_ *lock, err error) {
 			_ = f.Close()
 		}
 	}()
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
+	if err := tryLock(f); err != nil {
+		if errors.Is(err, errHeld) {
 			return nil, domain.Wrap(domain.Unavailable, err, "the log is being written by "+nameOf(f))
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)

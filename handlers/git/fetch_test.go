@@ -53,7 +53,7 @@ func TestFetchCommand(t *testing.T) {
 	j.fetchBack()
 	want := strings.Join([]string{
 		"-C", r.dir, "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "transfer.fsckObjects=true",
-		"-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--upload-pack", bench.uploadPack,
+		"-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--upload-pack", quoted(bench.uploadPack),
 		"--no-tags", "--no-write-fetch-head", "--", j.agent.dir, "refs/heads/" + branch + ":refs/heads/" + branch,
 	}, "|")
 	for _, line := range asked(t)[j.logged-1:] {

@@ -143,10 +143,13 @@ func (s *fakeStage) RunStaged(ctx context.Context, f turn.Folders, argv []string
 func (s *fakeStage) UploadPack(turn.Folders) (string, func(), error) {
 	s.runs.Add(1)
 	if s.uploadPack != "" {
-		return s.uploadPack, func() {}, nil
+		return quoted(s.uploadPack), func() {}, nil
 	}
-	return bench.uploadPack, func() {}, nil
+	return quoted(bench.uploadPack), func() {}, nil
 }
+
+// quoted makes one word of a path, for a shell.
+func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
 // repo is a repository of a test, of the user's or of an agent's.
 type repo struct {
