@@ -206,3 +206,48 @@ func TestATaskIsAnsweredOnce(t *testing.T) {
 	}
 	is(t, "a task that is not", b.CancelTask(t.Context(), origin("x"), "task-none", ""), domain.NotFound, "unknown task")
 }
+
+// That an answer was agreed to stands on the task's record as its giver's, whoever
+// writes it down, and once.
+func TestAnAnswerIsItsGivers(t *testing.T) {
+	b := newBench(t)
+	s := b.asking()
+	registered, err := b.CreateTask(t.Context(), s, s.Task(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := registered.Created.Handle
+	o := commands.Origin{Owner: domain.Owner{Tenant: "acme", Principal: "bob"}, ID: commands.AnswerID(id, "answer-1")}
+	if _, err := b.AnswerQuestion(t.Context(), o, s.ID, job.Answer{N: 1, Answer: json.RawMessage(`{"a": 1}`), Via: turn.ViaCLI}); err == nil {
+		t.Fatal("an object was taken for a plain answer")
+	}
+	if _, err := b.AnswerQuestion(t.Context(), o, s.ID, job.Answer{N: 1, Answer: json.RawMessage(`"red"`), Via: turn.ViaCLI}); err != nil {
+		t.Fatal(err)
+	}
+	answered, err := b.CancelJob(t.Context(), origin("look"), s.ID, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	atOnce(6, func(i int) {
+		var err error
+		if i%2 == 0 {
+			_, err = b.ObserveTask(context.Background(), registered, answered.Job.Subject(1))
+		} else {
+			err = b.ConsentTask(context.Background(), o, id, "answer-1", json.RawMessage(`"red"`), turn.ViaCLI)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if got := b.types(domain.Stream(id)); got != "TaskCreated TaskConsentDecided" {
+		t.Fatalf("the log has %s", got)
+	}
+	r := b.records(domain.Stream(id))[1]
+	var m struct{ Principal string }
+	var d task.ConsentDecided
+	unmarshal(t, r.Meta, &m)
+	unmarshal(t, r.Data, &d)
+	if m.Principal != "bob" || d.Via != turn.ViaCLI || d.AnswerHash != domain.Sum([]byte(`"red"`)) {
+		t.Errorf("it stands there as %s of %q", r.Data, m.Principal)
+	}
+}
