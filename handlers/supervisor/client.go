@@ -116,15 +116,15 @@ func (c *Client) read(id domain.TurnID, folder string, after int) (turn.Line, er
 	c.reap()
 	for round := 0; ; round++ {
 		c.mu.Lock()
-		mark := c.marks[id]
+		at := c.marks[id]
 		c.mu.Unlock()
-		s, mark, err := readJournal(folder, after, mark)
+		s, at, err := readJournal(folder, after, at)
 		if err != nil {
 			return turn.Line{}, domain.Wrap(domain.Internal, err, "the turn's journal cannot be read")
 		}
 		if s.line != nil {
 			c.mu.Lock()
-			c.marks[id] = mark
+			c.marks[id] = at
 			c.mu.Unlock()
 			return *s.line, nil
 		}
@@ -143,7 +143,7 @@ func (c *Client) read(id domain.TurnID, folder string, after int) (turn.Line, er
 			continue
 		}
 		if !s.exited {
-			sweep(id) // what a dead supervisor left behind runs without a lease
+			sweep(mark(c.opts.Data, id)) // what a dead supervisor left behind runs without a lease
 		}
 		return turn.Line{}, turn.ErrLost
 	}

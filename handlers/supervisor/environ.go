@@ -10,12 +10,12 @@ import (
 	"hangar/domain/turn"
 )
 
-// The helper's part of an agent's environment. EnvTurn is the mark by which an
-// agent's processes are known, also those that left its process group.
+// The helper's part of an agent's environment.
 const (
-	EnvSocket = "HANGAR_SOCKET"
-	EnvToken  = "HANGAR_TOKEN"
-	EnvTurn   = "HANGAR_TURN"
+	EnvSocket = "HANGAR_SOCKET" // where the turn's supervisor listens
+	EnvToken  = "HANGAR_TOKEN"  // reaches the helper's verbs
+	EnvTurn   = "HANGAR_TURN"   // the turn's id
+	EnvMark   = "HANGAR_MARK"   // of this turn in this data folder: by it a turn's processes are known
 
 	envPrefix = "HANGAR_" // no job may set these itself
 )

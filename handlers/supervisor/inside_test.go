@@ -36,18 +36,21 @@ func TestStepsByTheClock(t *testing.T) {
 		time.Sleep(turn.StepInterval) // d was due
 		say("e")                      // half a second after d
 		time.Sleep(turn.StepInterval)
+		synctest.Wait()
 		if want := []string{"a", "d", "e"}; !slices.Equal(got, want) {
 			t.Errorf("written %q, want %q", got, want)
 		}
-		for s.count < turn.MaxSteps {
+		for synctest.Wait(); s.count < turn.MaxSteps; synctest.Wait() {
 			time.Sleep(turn.StepInterval)
 			say("x")
 		}
+		synctest.Wait()
 		got = nil
 		for range 25 {
 			time.Sleep(turn.StepInterval)
 			say("slow")
 		}
+		synctest.Wait()
 		if len(got) != 2 {
 			t.Errorf("%d steps in 25 s after %d of them", len(got), turn.MaxSteps)
 		}

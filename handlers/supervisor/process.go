@@ -11,11 +11,36 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"hangar/domain"
 )
+
+// closeInherited closes the files that this process was handed besides those below
+// from: what a shell or an init left open in the server reaches no agent, and a
+// supervisor holds no pipe that somebody waits on. Files that Go opened close by
+// themselves when another program is executed, and are left alone.
+func closeInherited(from int) {
+	d, err := os.Open("/dev/fd")
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1) // what was read is what there is
+	for _, name := range names {
+		fd, err := strconv.Atoi(name)
+		if err != nil || fd < from {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
 
 // supported says whether agents can be supervised on this system.
 func supported() error { return nil }

@@ -63,6 +63,7 @@ func runStaged(ctx context.Context, set stageSettings, s Staged) (StagedExit, er
 func runner() int {
 	syscall.CloseOnExec(lifeFD)
 	syscall.CloseOnExec(exitFD)
+	closeInherited(exitFD + 1)
 	life := os.NewFile(lifeFD, "life")
 	in := json.NewDecoder(life)
 	var set stageSettings
@@ -81,6 +82,7 @@ func runner() int {
 
 // stageCommand is the life of what StageCommand's line starts.
 func stageCommand(file string, args []string) int {
+	closeInherited(3)
 	say := func(err error) int {
 		fmt.Fprintln(os.Stderr, "hangar stage:", err)
 		return 126

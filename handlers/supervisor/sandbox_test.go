@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -104,8 +105,8 @@ func TestEnvironmentIsFromAList(t *testing.T) {
 		name, _, _ := strings.Cut(line, "=")
 		names = append(names, name)
 	}
-	if got := strings.Join(names, " "); got != "HANGAR_SOCKET HANGAR_TOKEN HANGAR_TURN HOME JOB LANG OLDPWD PATH PWD SHLVL TERM TMPDIR _" &&
-		got != "HANGAR_SOCKET HANGAR_TOKEN HANGAR_TURN HOME JOB LANG PATH PWD SHLVL TERM TMPDIR _" {
+	if got := strings.Join(names, " "); got != "HANGAR_MARK HANGAR_SOCKET HANGAR_TOKEN HANGAR_TURN HOME JOB LANG OLDPWD PATH PWD SHLVL TERM TMPDIR _" &&
+		got != "HANGAR_MARK HANGAR_SOCKET HANGAR_TOKEN HANGAR_TURN HOME JOB LANG PATH PWD SHLVL TERM TMPDIR _" {
 		t.Errorf("environment %s", got)
 	}
 	if !strings.Contains(e.Message, "PATH="+b.ws.Bin+":/usr/bin:/bin\n") {
@@ -267,4 +268,31 @@ func TestStageCommandEndsWithItsParent(t *testing.T) {
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	b.wait("what it started ends", func() bool { return !running(pid) })
+}
+
+// What the server was handed open, by a shell or an init, reaches no agent.
+func TestInheritedFilesAreClosed(t *testing.T) {
+	b := setup(t)
+	secret := filepath.Join(b.data, "inherited-secret")
+	must(t, os.WriteFile(secret, []byte("s3cret\n"), 0o600))
+	fd, err := syscall.Open(secret, syscall.O_RDONLY, 0) // stays open when a program is executed
+	must(t, err)
+	defer syscall.Close(fd)
+	const show = "readlink /proc/$$/fd/*"
+	id := b.start(show + "; readlink /proc/$PPID/fd/*; true")
+	if e := b.exit(id); e.Reason != turn.ExitCompleted || strings.Contains(e.Message, "inherited") {
+		t.Errorf("exit %+v", e)
+	}
+	own, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", b.supervisor(id)))
+	must(t, err)
+	for _, link := range own {
+		if to, _ := os.Readlink(link); to == secret {
+			t.Error("the supervisor holds it")
+		}
+	}
+	var out bytes.Buffer
+	_, err = b.client.RunStaged(b.ctx, supervisor.Staged{Folders: b.ws, Argv: []string{"bash", "-c", show}, Stdout: &out})
+	if err != nil || out.Len() == 0 || strings.Contains(out.String(), "inherited") {
+		t.Errorf("staged: %s, %v", out.String(), err)
+	}
 }

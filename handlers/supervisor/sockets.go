@@ -57,10 +57,15 @@ func socketFolders() []string {
 	return list
 }
 
+// mark names a turn of a data folder among all of the machine.
+func mark(data string, id domain.TurnID) string {
+	sum := sha256.Sum256([]byte(resolve(data) + "\x00" + string(id)))
+	return hex.EncodeToString(sum[:8])
+}
+
 // socketPath gives the path of a turn's socket in the first folder that is fit for it.
 func socketPath(folders []string, data string, id domain.TurnID) (string, error) {
-	sum := sha256.Sum256([]byte(data + "\x00" + string(id)))
-	name := "agent-" + hex.EncodeToString(sum[:8]) + ".sock"
+	name := "agent-" + mark(data, id) + ".sock"
 	var all error
 	for _, dir := range folders {
 		path := filepath.Join(dir, name)

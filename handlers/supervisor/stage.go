@@ -145,7 +145,7 @@ func (s *supervisor) stageSettings() stageSettings {
 	return stageSettings{
 		Argv: argv, Dir: p.Workspace.Repo, Workspace: p.Workspace,
 		Env: environ(p.Workspace, p.Env, map[string]string{
-			EnvSocket: s.door.path, EnvToken: s.tokens.helper, EnvTurn: string(p.Turn),
+			EnvSocket: s.door.path, EnvToken: s.tokens.helper, EnvTurn: string(p.Turn), EnvMark: mark(s.set.Data, p.Turn),
 		}),
 		Rules: rules{Data: s.set.Data, Read: s.set.Read, Exec: s.set.Binary, Write: p.Workspace.Root},
 	}
@@ -157,6 +157,7 @@ func stage() int {
 	runtime.LockOSThread() // rights are a thread's; this one executes
 	syscall.CloseOnExec(gateFD)
 	syscall.CloseOnExec(statusFD)
+	closeInherited(statusFD + 1)
 	var set stageSettings
 	if err := json.NewDecoder(os.NewFile(gateFD, "gate")).Decode(&set); err != nil {
 		return 1 // whoever started us is gone, and has not written that it began

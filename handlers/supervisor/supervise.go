@@ -48,6 +48,7 @@ type supervisor struct {
 // supervise is the life of a supervisor: settings from in, one word to out, then
 // the agent, and a journal served until the server has it.
 func supervise(in io.Reader, out io.Writer) int {
+	closeInherited(3)
 	s := &supervisor{
 		bootID: newID(), signals: make(chan os.Signal, 8), stop: make(chan struct{}),
 		release: make(chan struct{}), ended: make(chan struct{}),
@@ -149,7 +150,7 @@ func (s *supervisor) finish(agent *process, exit turn.Exit) {
 	if agent != nil {
 		agent.end(s.set.Grace)
 		agent.drain()
-		sweep(s.set.Process.Turn)
+		sweep(mark(s.set.Data, s.set.Process.Turn))
 	}
 	step := s.steps.close()
 	if s.out != nil {

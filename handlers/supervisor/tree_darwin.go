@@ -1,10 +1,6 @@
 package supervisor
 
-import (
-	"syscall"
-
-	"hangar/domain"
-)
+import "syscall"
 
 // adopt does nothing: this system hands orphans to its first process.
 func adopt() error { return nil }
@@ -14,7 +10,7 @@ func adopt() error { return nil }
 func signalTree(group int, sig syscall.Signal) { _ = syscall.Kill(-group, sig) }
 
 // sweep does nothing: the environments of other processes cannot be read here.
-func sweep(domain.TurnID) {}
+func sweep(string) {}
 
 // groupRemains reports whether there are processes left in a group that nobody
 // here waits for.

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"hangar/domain"
 )
 
 // adopt makes this process the one to which orphans among its descendants fall,
@@ -105,20 +103,20 @@ func signalTree(_ int, sig syscall.Signal) {
 }
 
 const (
-	sweepTime    = 5 * time.Second // for killed processes to go
-	sweepPause   = 10 * time.Millisecond
-	maxEnvironBy = 1 << 20 // bytes of an environment looked at
+	sweepTime  = 5 * time.Second // for killed processes to go
+	sweepPause = 10 * time.Millisecond
+	maxEnviron = 1 << 20 // bytes of an environment looked at
 )
 
 // sweep kills the processes that carry a turn's mark in their environment: what
 // is left where a supervisor died, or was handed to another parent.
-func sweep(id domain.TurnID) {
-	mark := []byte(EnvTurn + "=" + string(id))
+func sweep(mark string) {
+	entry := []byte(EnvMark + "=" + mark)
 	for end := time.Now().Add(sweepTime); time.Now().Before(end); time.Sleep(sweepPause) {
 		found := false
 		for _, pid := range pids() {
-			if pid != os.Getpid() && marked(pid, mark) {
-				if p, ok := readProc(pid); ok && marked(pid, mark) {
+			if pid != os.Getpid() && marked(pid, entry) {
+				if p, ok := readProc(pid); ok && marked(pid, entry) {
 					p.signal(syscall.SIGKILL)
 					found = true
 				}
@@ -138,7 +136,7 @@ func marked(pid int, entry []byte) bool {
 		return false // another user's, or gone
 	}
 	defer f.Close()
-	b, _ := io.ReadAll(io.LimitReader(f, maxEnvironBy))
+	b, _ := io.ReadAll(io.LimitReader(f, maxEnviron))
 	for e := range bytes.SplitSeq(b, []byte{0}) {
 		if bytes.Equal(e, entry) {
 			return true

@@ -23,7 +23,7 @@ func ownedByUs(fs.FileInfo) bool { return false }
 
 func locked(string) (bool, error) { return false, errUnsupported }
 
-func sweep(domain.TurnID) {}
+func sweep(string) {}
 
 func (c *Client) spawn(context.Context, settings) error { return errUnsupported }
 
