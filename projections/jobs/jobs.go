@@ -9,56 +9,20 @@ import (
 	"strings"
 
 	"hangar/domain"
-	"hangar/domain/event"
 	"hangar/domain/job"
 	"hangar/projections"
 )
 
-// rowsInMemory is how many live jobs the view keeps folded.
-const rowsInMemory = 4096
-
-// View keeps the table in step with the log.
-type View struct{ rows *projections.Rows[job.State] }
-
-// NewView makes the view, for one runner.
-func NewView() *View {
-	return &View{rows: projections.NewRows(projections.Jobs, rowsInMemory)}
-}
-
-// Name is "jobs".
-func (*View) Name() string { return "jobs" }
-
-// Version is that of the rows this code writes.
-func (*View) Version() int { return 1 }
-
-// Wants takes the streams of jobs.
-func (*View) Wants(category string) bool { return category == job.Category }
-
-// Clear empties the table.
-func (v *View) Clear(ctx context.Context, tx *sql.Tx) error {
-	v.rows.Reset()
-	_, err := tx.ExecContext(ctx, `DELETE FROM jobs`)
-	return err
-}
-
-// Apply writes a row for each job that a page touched. The ordinal is the
-// position of its first record, which no later page changes.
-func (v *View) Apply(ctx context.Context, tx *sql.Tx, events []event.Event, history projections.History) error {
-	touched, err := v.rows.Page(ctx, events, history)
-	if err != nil {
-		return err
-	}
-	for _, t := range touched {
-		if err := write(ctx, tx, t.State, t.First); err != nil {
-			return err
-		}
-	}
-	return nil
+// NewView makes the view that keeps the table in step with the log.
+func NewView() projections.View {
+	return projections.StreamTable[job.State]{
+		Table: "jobs", Revision: 1, Category: job.Category, Fold: projections.Jobs, Write: write,
+	}.View()
 }
 
 func write(ctx context.Context, tx *sql.Tx, s *job.State, ordinal domain.Position) error {
 	if !s.Exists() {
-		return nil // a stream without its beginning is for `audit verify` to tell
+		return nil
 	}
 	labels, err := json.Marshal(s.Submitted.Labels)
 	if err != nil {

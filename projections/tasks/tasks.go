@@ -9,50 +9,15 @@ import (
 	"time"
 
 	"hangar/domain"
-	"hangar/domain/event"
 	"hangar/domain/task"
 	"hangar/projections"
 )
 
-// rowsInMemory is how many live tasks the view keeps folded.
-const rowsInMemory = 8192
-
-// View keeps the table in step with the log.
-type View struct{ rows *projections.Rows[task.State] }
-
-// NewView makes the view, for one runner.
-func NewView() *View {
-	return &View{rows: projections.NewRows(projections.Tasks, rowsInMemory)}
-}
-
-// Name is "tasks".
-func (*View) Name() string { return "tasks" }
-
-// Version is that of the rows this code writes.
-func (*View) Version() int { return 1 }
-
-// Wants takes the streams of tasks.
-func (*View) Wants(category string) bool { return category == task.Category }
-
-// Clear empties the table.
-func (v *View) Clear(ctx context.Context, tx *sql.Tx) error {
-	v.rows.Reset()
-	_, err := tx.ExecContext(ctx, `DELETE FROM tasks`)
-	return err
-}
-
-// Apply writes a row for each task that a page touched.
-func (v *View) Apply(ctx context.Context, tx *sql.Tx, events []event.Event, history projections.History) error {
-	touched, err := v.rows.Page(ctx, events, history)
-	if err != nil {
-		return err
-	}
-	for _, t := range touched {
-		if err := write(ctx, tx, t.State, t.First); err != nil {
-			return err
-		}
-	}
-	return nil
+// NewView makes the view that keeps the table in step with the log.
+func NewView() projections.View {
+	return projections.StreamTable[task.State]{
+		Table: "tasks", Revision: 1, Category: task.Category, Fold: projections.Tasks, Write: write,
+	}.View()
 }
 
 // The statuses of a row: a final one, or live.
@@ -73,7 +38,7 @@ func status(s *task.State) string {
 
 func write(ctx context.Context, tx *sql.Tx, s *task.State, ordinal domain.Position) error {
 	if !s.Exists() {
-		return nil // a stream without its beginning is for `audit verify` to tell
+		return nil
 	}
 	var deadline string
 	if at, ok := s.Deadline(); ok {

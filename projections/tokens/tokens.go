@@ -9,56 +9,19 @@ import (
 
 	"hangar/domain"
 	"hangar/domain/access"
-	"hangar/domain/event"
 	"hangar/projections"
 )
 
-// rowsInMemory is how many tokens the view keeps folded.
-const rowsInMemory = 256
-
-// View keeps the table in step with the log.
-type View struct {
-	rows *projections.Rows[access.Token]
-}
-
-// NewView makes the view, for one runner.
-func NewView() *View {
-	return &View{rows: projections.NewRows(projections.Tokens, rowsInMemory)}
-}
-
-// Name is "tokens".
-func (*View) Name() string { return "tokens" }
-
-// Version is that of the rows this code writes.
-func (*View) Version() int { return 1 }
-
-// Wants takes the streams of tokens.
-func (*View) Wants(category string) bool { return category == access.TokenCategory }
-
-// Clear empties the table.
-func (v *View) Clear(ctx context.Context, tx *sql.Tx) error {
-	v.rows.Reset()
-	_, err := tx.ExecContext(ctx, `DELETE FROM tokens`)
-	return err
-}
-
-// Apply writes a row for each token that a page touched.
-func (v *View) Apply(ctx context.Context, tx *sql.Tx, events []event.Event, history projections.History) error {
-	touched, err := v.rows.Page(ctx, events, history)
-	if err != nil {
-		return err
-	}
-	for _, t := range touched {
-		if err := write(ctx, tx, t.State, t.First); err != nil {
-			return err
-		}
-	}
-	return nil
+// NewView makes the view that keeps the table in step with the log.
+func NewView() projections.View {
+	return projections.StreamTable[access.Token]{
+		Table: "tokens", Revision: 1, Category: access.TokenCategory, Fold: projections.Tokens, Write: write,
+	}.View()
 }
 
 func write(ctx context.Context, tx *sql.Tx, t *access.Token, ordinal domain.Position) error {
 	if t.ID == "" {
-		return nil // a stream without its beginning is for `audit verify` to tell
+		return nil
 	}
 	scopes, err := json.Marshal(t.Scopes)
 	if err != nil {
