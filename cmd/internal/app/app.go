@@ -223,8 +223,14 @@ func newRunners(store projections.Reader, db *sql.DB, log *slog.Logger, rebuilt 
 	return list
 }
 
+// viewsWait is how long a start waits for the views, 30 s. After that, what they
+// miss is found when it is woken or by the clock.
+const viewsWait = 30 * time.Second
+
 // caughtUp waits until every view knows the log as it is now.
 func (a *App) caughtUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, viewsWait)
+	defer cancel()
 	head, err := a.store.Head(ctx)
 	if err != nil {
 		return err
