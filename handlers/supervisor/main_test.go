@@ -242,3 +242,31 @@ func (b *bench) read(path string) []byte {
 		}
 	}
 }
+
+func TestWaitingEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.start("hangar ask x")
+	asked := b.until(id, turn.LineAsked)
+	ctx, cancel := context.WithCancel(b.ctx)
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.client.Next(ctx, id, asked.N)
+		done <- err
+	}()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("next: %v", err)
+	}
+	p := turn.Process{Turn: b.turn(), Argv: []string{"true"}, Workspace: b.ws}
+	if err := b.client.Start(ctx, p); !errors.Is(err, context.Canceled) {
+		t.Errorf("start: %v", err)
+	}
+	must(t, b.client.Answer(b.ctx, id, asked.Ask, json.RawMessage(`"still here"`)))
+	if e := b.exit(id); e.Summary != "still here" {
+		t.Errorf("exit %+v", e)
+	}
+	if err := b.client.Answer(b.ctx, id, 1, json.RawMessage(`{`)); domain.CodeOf(err) != domain.Invalid {
+		t.Errorf("an answer that is not JSON: %v", err)
+	}
+}

@@ -5,6 +5,7 @@ package supervisor
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -195,7 +196,9 @@ func (s *supervisor) follow(agent *process) turn.Exit {
 			why = s.leaseEnd(lease)
 		case <-tend.C: // the monotonic clock stands still while the machine sleeps
 			s.door.mend()
-			why = s.leaseEnd(lease)
+			if why = s.leaseEnd(lease); s.forgotten() {
+				why = turn.Exit{Reason: turn.ExitFailed, Code: turn.AgentLost, Summary: "the turn's folder was removed"}
+			}
 		case sig := <-s.signals:
 			if sig == syscall.SIGTERM {
 				why = turn.Exit{Reason: turn.ExitFailed, Code: turn.AgentLost, Summary: "its supervisor was told to end, as when the machine stops"}
@@ -262,11 +265,22 @@ func (s *supervisor) linger() {
 			}
 		case <-tend.C:
 			s.door.mend()
-			if time.Since(time.Unix(0, s.seen.Load())) > s.set.Keep {
+			if s.forgotten() || time.Since(time.Unix(0, s.seen.Load())) > s.set.Keep {
 				return
 			}
 		}
 	}
+}
+
+// forgotten reports whether the turn's folder was taken away, as with the whole
+// data folder: no server will ever come.
+func (s *supervisor) forgotten() bool {
+	held, err := s.lock.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(filepath.Join(s.set.Folder, lockFile))
+	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(held, named)
 }
 
 // detach lets go of the pipes to whoever started this process.

@@ -243,6 +243,23 @@ func TestSocketIsMended(t *testing.T) {
 	}
 }
 
+func TestAgentOfARemovedFolderEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the supervisor's round")
+	}
+	t.Parallel()
+	b := setup(t)
+	id := b.start("echo $$ >pid; sleep 1000")
+	agent := strings.TrimSpace(string(b.read(b.ws.Repo + "/pid")))
+	ended := b.start("true")
+	b.exit(ended)
+	pids := []string{agent, strconv.Itoa(b.supervisor(id)), strconv.Itoa(b.supervisor(ended))}
+	must(t, os.RemoveAll(filepath.Join(b.data, "run")))
+	for _, pid := range pids {
+		b.wait("what ran for it ends", func() bool { return !running(pid) })
+	}
+}
+
 // control is the file by which a server finds a supervisor.
 func (b *bench) control(id domain.TurnID) string {
 	return filepath.Join(b.data, "run", string(id), "control")
