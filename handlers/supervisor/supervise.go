@@ -56,6 +56,9 @@ func supervise(in io.Reader, out io.Writer) int {
 	}
 	// Caught and not ignored: what is ignored here would be ignored by the agent.
 	signal.Notify(s.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	// Whoever started this process may be gone before it hears the one word: then
+	// that write fails, and must not end an agent that is on record as begun.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	unix.Umask(0o077)
 	if err := json.NewDecoder(in).Decode(&s.set); err != nil {
 		fmt.Fprintln(os.Stderr, "settings:", err)
