@@ -115,7 +115,10 @@ func (s *State) Status() Status {
 }
 
 // Done reports whether nothing more happens until somebody acts.
-func (s *State) Done() bool { st := s.Status(); return st.Final() || st == Waiting }
+func (s *State) Done() bool {
+	st := s.Status()
+	return st.Final() || (st == Waiting && !s.CancelRequested)
+}
 
 // Prompt gives what the n-th turn was asked, nothing where the log lacks it.
 func (s *State) Prompt(n int) Prompt {

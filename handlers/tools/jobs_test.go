@@ -398,6 +398,17 @@ func TestCancelJob(t *testing.T) {
 			}
 		}
 		contain(t, w.refused(ann, "follow_up_job", args{"job_id": id, "prompt": "more"}), "cancelled", "submit a new one")
+
+		// One that waits for an answer is not done once it is to end.
+		id = w.view(plain(ann), "submit_job", args{"prompt": "ask Go on?"}).ID
+		settle()
+		if v := w.view(ann, "cancel_job", args{"job_id": id}); v.Status != job.Waiting || !v.CancelRequested || v.Done {
+			t.Errorf("got %+v", v)
+		}
+		settle()
+		if v := w.view(ann, "get_job", args{"job_id": id}); v.Status != job.Cancelled || !v.Done {
+			t.Errorf("got %+v", v)
+		}
 	})
 }
 
