@@ -51,7 +51,7 @@ func ending(s *job.State, t *turn.State, e end) job.Close {
 		ended.Status, ended.ExitCode = turn.StatusCompleted, &x.ExitCode
 		if len(s.Prompt(t.N).OutputSchema) > 0 && len(ended.Result) == 0 {
 			ended.Status, ended.Code = turn.StatusFailed, turn.ResultMissing
-			c.Message = "the job asks for a structured result (output_schema), and the agent gave none"
+			c.Message = noResult
 		}
 	case turn.ExitCancelled:
 		ended.Status = turn.StatusCancelled
@@ -110,14 +110,22 @@ func note(message, more string) string {
 	return message + "; " + more
 }
 
-// failure says in words how an agent failed.
+// noResult is why a turn fails whose agent did everything but what counts.
+const noResult = "the job asks for a structured result (output_schema), and the agent gave none"
+
+// failure says in words how an agent failed. What it printed is the turn's message
+// and no reason, but where it could not be started: then that is why.
 func failure(x *turn.Exit) string {
-	switch {
-	case x.Code != "" && x.Message != "":
+	switch x.Code {
+	case turn.AgentStart:
 		return x.Message
-	case x.Signal != "":
-		return "the agent was ended by " + x.Signal
-	default:
-		return "the agent ended with exit code " + strconv.Itoa(x.ExitCode)
+	case turn.ResultMissing:
+		return noResult
+	case turn.AgentLost:
+		return "the agent was ended together with its supervisor, as when the machine stops"
 	}
+	if x.Signal != "" {
+		return "the agent was ended by " + x.Signal
+	}
+	return "the agent ended with exit code " + strconv.Itoa(x.ExitCode)
 }

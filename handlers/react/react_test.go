@@ -278,6 +278,19 @@ func TestJobRunsToItsEnd(t *testing.T) {
 	})
 }
 
+func TestFailuresSayWhyAndNotWhatWasPrinted(t *testing.T) {
+	in(t, func(w *world) {
+		id, _ := w.submit("say no luck\nfail 7", true)
+		s := w.until(id, job.Failed)
+		if got := s.Finished; got.Code != turn.AgentExited || got.Message != "the agent ended with exit code 7" {
+			t.Errorf("finished as %+v", got)
+		}
+		if got := s.Turns[0].End.Message; got != "no luck" && got != "no luck\n" {
+			t.Errorf("message %q", got)
+		}
+	})
+}
+
 func TestQuestionIsAnsweredByTask(t *testing.T) {
 	in(t, func(w *world) {
 		id, handle := w.submit("ask Which? | red | blue\nsay chose {answer}", true)

@@ -117,7 +117,7 @@ func TestAFailedJobCompletesItsTask(t *testing.T) {
 		if !d.IsError || v.Status != job.Failed || v.Error == nil || v.Error.Code != "agent_exited" || v.Turn.Error == nil {
 			t.Errorf("the result is %s", d.Structured)
 		}
-		if v.Error.Message != "broken" || v.Turn.ExitCode == nil || *v.Turn.ExitCode != 3 {
+		if v.Error.Message != "the agent ended with exit code 3" || v.Turn.ExitCode == nil || *v.Turn.ExitCode != 3 {
 			t.Errorf("the error is %+v, the exit code %v", v.Error, v.Turn.ExitCode)
 		}
 		// To read about a failed job is not to fail.

@@ -62,7 +62,7 @@ func (r *results) put(id domain.TaskID, text json.RawMessage) {
 // renderJob gives the job with the task's turn in it.
 func renderJob(s *job.State, n int, t *task.State) (*mcp.Result, error) {
 	v := JobOut(s)
-	if v.Turn = TurnOut(s, n); v.Turn != nil {
+	if v.Turn = TurnOut(s, n); v.Turn != nil && t.Denied {
 		v.Turn.Note = endNote(t)
 	}
 	return answer(v, t.Completed.IsError)
@@ -70,9 +70,6 @@ func renderJob(s *job.State, n int, t *task.State) (*mcp.Result, error) {
 
 // endNote tells why a task ended before its turn.
 func endNote(t *task.State) string {
-	if !t.Denied {
-		return ""
-	}
 	for _, c := range t.Consents {
 		switch {
 		case c.Granted:

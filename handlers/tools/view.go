@@ -142,6 +142,8 @@ func JobOut(s *job.State) *JobView {
 		v.FinishedAt = instant(s.FinishedAt)
 		if f.Status == turn.StatusFailed {
 			v.Error = failure(f.Code, f.Message, exitCode(s.Turn(f.Turn)))
+		} else {
+			v.Note = f.Message
 		}
 	}
 	v.CancelRequested = s.CancelRequested && !v.Status.Final()
@@ -168,23 +170,21 @@ func TurnOut(s *job.State, n int) *TurnView {
 	}
 	v := &TurnView{JobID: s.ID, Turn: n, Status: s.Conversation.Status(n), StartedAt: instant(t.StartedAt),
 		EndedAt: instant(t.EndedAt), LastEvent: t.Last}
-	v.Done = v.Status.Final() || v.Status == turn.StatusWaiting
+	v.Done = v.Status.Final() || (v.Status == turn.StatusWaiting && !s.CancelRequested)
 	v.Question, v.Questions = questionViews(s.Open(n))
 	if t.End == nil {
 		return v
 	}
 	v.StopReason, v.Summary, v.Message, v.Result = t.End.StopReason, t.End.Summary, t.End.Message, t.End.Result
 	v.ExitCode, v.Output, v.Artifacts = t.End.ExitCode, t.End.Output, artifactViews(s, n)
-	finished := s.Finished != nil && s.Finished.Turn == n
-	if finished {
-		v.PR = s.Finished.PR
+	message := ""
+	if s.Finished != nil && s.Finished.Turn == n {
+		message, v.PR = s.Finished.Message, s.Finished.PR
 	}
 	if t.End.Status == turn.StatusFailed {
-		message := ""
-		if finished {
-			message = s.Finished.Message
-		}
 		v.Error = failure(t.End.Code, message, t.End.ExitCode)
+	} else {
+		v.Note = message
 	}
 	return v
 }

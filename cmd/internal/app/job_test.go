@@ -63,6 +63,31 @@ hangar pr --title "Hello" --body "It says hello."`})
 	}
 }
 
+func TestJobSaysThatItsBranchWasTaken(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	repo := newRepo(t)
+	_, task := s.submit(map[string]any{"repo": repo, "branch": "mine", "prompt": `
+echo hello >hello.txt
+git add hello.txt
+git commit -qm "Say hello"
+hangar ask "Go on?"`})
+	s.until(task, "input_required")
+	git(t, repo, "branch", "mine", git(t, repo, "commit-tree", "-p", "HEAD", "-m", "Another's", "HEAD^{tree}"))
+	s.answer(task, "answer-1", "yes")
+	result, _ := s.until(task, "completed")["result"].(map[string]any)
+	out, _ := result["structuredContent"].(map[string]any)
+	turn, _ := out["turn"].(map[string]any)
+	for _, note := range []any{out["note"], turn["note"]} {
+		if text, _ := note.(string); !strings.Contains(text, `the branch "mine"`) || !strings.Contains(text, "does not continue") {
+			t.Errorf("the note is %v", note)
+		}
+	}
+	if pr, _ := out["pr"].(map[string]any); pr["branch"] != nil || pr["patch"] != "changes.patch" {
+		t.Errorf("pr %v", pr)
+	}
+}
+
 func TestKilledServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	const script = `
