@@ -52,6 +52,7 @@ func TestHints(t *testing.T) {
 			"get_job":       {readOnly: true, idempotent: true},
 			"list_jobs":     {readOnly: true, idempotent: true},
 			"cancel_job":    {destructive: true, idempotent: true},
+			"get_events":    {readOnly: true, idempotent: true},
 			"read_artifact": {readOnly: true, idempotent: true},
 			"get_info":      {readOnly: true, idempotent: true},
 		}
