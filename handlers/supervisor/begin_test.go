@@ -50,7 +50,7 @@ func TestNobodyHearsThatItBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	hear.Close()
-	if err := c.startSupervisor(settings{Folder: folder, Executable: start}, told, say); err != nil {
+	if _, err := c.startSupervisor(settings{Folder: folder, Executable: start}, told, say); err != nil {
 		t.Fatal(err)
 	}
 	err = json.NewEncoder(tell).Encode(settings{

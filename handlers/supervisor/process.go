@@ -102,8 +102,14 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// spawn starts a supervisor in a session of its own and waits for what it says.
+// spawn starts a supervisor in a session of its own and waits for what it says. It
+// does so also when ctx ends meanwhile: until a supervisor has the turn's lock
+// nobody finds it to stop it, so one that was left alone would run its agent after
+// the turn has ended. One that says nothing for long is killed.
 func (c *Client) spawn(ctx context.Context, set settings) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	told, tell, err := os.Pipe() // settings
 	if err != nil {
 		return domain.Wrap(domain.Unavailable, err, "no pipe for the supervisor")
@@ -115,14 +121,12 @@ func (c *Client) spawn(ctx context.Context, set settings) error {
 		return domain.Wrap(domain.Unavailable, err, "no pipe for the supervisor")
 	}
 	defer hear.Close()
-	stop := context.AfterFunc(ctx, func() {
-		_ = tell.SetDeadline(time.Unix(1, 0))
-		_ = hear.SetDeadline(time.Unix(1, 0))
-	})
-	defer stop()
-	if err := c.startSupervisor(set, told, say); err != nil {
+	pid, err := c.startSupervisor(set, told, say)
+	if err != nil {
 		return domain.Wrap(domain.Unavailable, err, "the supervisor cannot be started")
 	}
+	limit := time.AfterFunc(c.opts.Begin, func() { c.kill(pid) })
+	defer limit.Stop()
 	err = json.NewEncoder(tell).Encode(set)
 	if err == nil {
 		err = tell.Close()
@@ -132,8 +136,6 @@ func (c *Client) spawn(ctx context.Context, set settings) error {
 		err = json.NewDecoder(io.LimitReader(hear, maxMessage)).Decode(&b)
 	}
 	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
 	case err != nil:
 		text, _ := os.ReadFile(filepath.Join(set.Folder, errorsFile)) // for the operator
 		return domain.Wrap(domain.Unavailable, errors.Join(err, errors.New(string(bytes.TrimSpace(text)))), "the supervisor ended before it began")
@@ -144,12 +146,12 @@ func (c *Client) spawn(ctx context.Context, set settings) error {
 }
 
 // startSupervisor starts the process and closes this side's copies of its pipes.
-func (c *Client) startSupervisor(set settings, in, out *os.File) error {
+func (c *Client) startSupervisor(set settings, in, out *os.File) (pid int, err error) {
 	defer in.Close()
 	defer out.Close()
 	errs, err := os.OpenFile(filepath.Join(set.Folder, errorsFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer errs.Close()
 	p, err := os.StartProcess(set.Executable, []string{partSupervisor}, &os.ProcAttr{
@@ -157,12 +159,23 @@ func (c *Client) startSupervisor(set settings, in, out *os.File) error {
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
+	pid = p.Pid
 	c.mu.Lock()
-	c.children[p.Pid] = true
+	c.children[pid] = true
 	c.mu.Unlock()
-	return p.Release() // nobody waits for it: it may outlive this process
+	return pid, p.Release() // nobody waits for it: it may outlive this process
+}
+
+// kill ends a supervisor that was started here. While it has not been reaped the
+// number is its own.
+func (c *Client) kill(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.children[pid] {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	}
 }
 
 // reap takes note of supervisors started here that have ended, so that they do

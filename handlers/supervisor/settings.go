@@ -19,6 +19,9 @@ const (
 	// to take its last line, counted from the last time one was there. The journal
 	// stays on the disk after that too.
 	KeepAfter = 24 * time.Hour
+	// BeginLimit is how long a supervisor may take until it says that it has begun,
+	// or why not.
+	BeginLimit = 30 * time.Second
 	// StagedLimit is how long a staged command may run where its caller names no
 	// deadline.
 	StagedLimit = 10 * time.Minute
@@ -57,8 +60,9 @@ type Options struct {
 	// Executable is the hangar binary, for supervisor and helper alike. Empty
 	// means the binary that runs now, even where its file was replaced since.
 	Executable string
-	// Grace and Keep stand in for StopGrace and KeepAfter where they are not 0.
-	Grace, Keep time.Duration
+	// Grace, Keep and Begin stand in for StopGrace, KeepAfter and BeginLimit where
+	// they are not 0.
+	Grace, Keep, Begin time.Duration
 }
 
 // settings are all that a supervisor is told. They travel on its standard input,
@@ -98,6 +102,9 @@ func (o Options) normalize() (Options, error) {
 	}
 	if o.Keep == 0 {
 		o.Keep = KeepAfter
+	}
+	if o.Begin == 0 {
+		o.Begin = BeginLimit
 	}
 	return o, nil
 }

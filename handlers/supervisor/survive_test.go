@@ -5,6 +5,7 @@ package supervisor_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -105,6 +106,51 @@ func TestSupervisorIsKilled(t *testing.T) {
 	}
 	must(t, b.client.Answer(b.ctx, p.Turn, 1, json.RawMessage(`1`)))
 	must(t, b.client.Stop(b.ctx, p.Turn))
+}
+
+// A start that is given up leaves no agent behind that a stop does not find.
+func TestStartIsGivenUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for i := range 8 {
+		p := turn.Process{Turn: b.turn(), Argv: []string{"bash", "{prompt_file}"}, Workspace: b.ws,
+			Prompt: "exec sleep 1000"}
+		ctx, cancel := context.WithTimeout(b.ctx, time.Duration(i)*3*time.Millisecond)
+		err := b.client.Start(ctx, p)
+		cancel()
+		must(t, b.client.Stop(b.ctx, p.Turn))
+		line, next := b.client.Next(b.ctx, p.Turn, 0)
+		switch {
+		case err == nil && next == nil && line.Kind == turn.LineStarted:
+			if e := b.exit(p.Turn); e.Reason != turn.ExitCancelled {
+				t.Errorf("start %d: exit %+v", i, e)
+			}
+		case err == nil || !errors.Is(next, turn.ErrUnknownTurn):
+			t.Errorf("start %d: %v, then %+v, %v", i, err, line, next)
+		default:
+			if _, err := os.Stat(filepath.Join(b.data, "run", string(p.Turn), "errors")); err == nil {
+				t.Errorf("start %d was given up with a supervisor on its way", i)
+			}
+		}
+	}
+}
+
+// A supervisor that says nothing is ended, and the turn can be begun again.
+func TestSupervisorSaysNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	file := filepath.Join(b.data, "silent")
+	must(t, os.WriteFile(file, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o700))
+	c, err := supervisor.New(supervisor.Options{Data: b.data, Executable: file, Begin: 100 * time.Millisecond})
+	must(t, err)
+	p := turn.Process{Turn: b.turn(), Argv: []string{"bash", "{prompt_file}"}, Workspace: b.ws, Prompt: "echo ran"}
+	if err := c.Start(b.ctx, p); domain.CodeOf(err) != domain.Unavailable {
+		t.Errorf("start: %v", err)
+	}
+	must(t, b.client.Start(b.ctx, p))
+	if e := b.exit(p.Turn); e.Reason != turn.ExitCompleted || e.Message != "ran\n" {
+		t.Errorf("exit %+v", e)
+	}
 }
 
 func TestManyStartsRunOneAgent(t *testing.T) {
