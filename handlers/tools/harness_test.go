@@ -146,7 +146,7 @@ func (w *world) start() {
 	})
 	w.catalogue = tools.New(tools.Deps{Commands: w.commands, Folds: folds, Records: w.store, Jobs: jobs.NewTable(db), Repos: &w.repos,
 		Artifacts: w.files, Denials: &w.denials, Clock: domain.SystemClock{}, Secret: secret,
-		Agents: []string{"scripted", "shell"}, DefaultAgent: "scripted", Wait: 150 * time.Second})
+		Agents: []string{"scripted", "shell"}, DefaultAgent: "scripted", Wait: 150 * time.Second, About: w.about()})
 	w.registry = mcp.NewRegistry(w.catalogue.Tools()...)
 	w.fixtures = mcp.NewRegistry(w.catalogue.Fixtures()...)
 	synctest.Wait() // from here on the reactions see what happens

@@ -76,7 +76,7 @@ func (c *Catalogue) jobTools() []*mcp.Tool {
 		InputSchema: cancel, OutputSchema: jobSchema,
 		Destructive: true, Idempotent: true, Budget: mcp.Accept, Scope: access.Jobs,
 		Handle: c.cancel(inputsOf(cancelJob, cancel)),
-	}}
+	}, c.eventsTool(), c.artifactTool(), c.infoTool()}
 }
 
 func (c *Catalogue) submitSchema() json.RawMessage {

@@ -52,6 +52,9 @@ func TestHints(t *testing.T) {
 			"get_job":       {readOnly: true, idempotent: true},
 			"list_jobs":     {readOnly: true, idempotent: true},
 			"cancel_job":    {destructive: true, idempotent: true},
+			"get_events":    {readOnly: true, idempotent: true},
+			"read_artifact": {readOnly: true, idempotent: true},
+			"get_info":      {readOnly: true, idempotent: true},
 		}
 		got := map[string]hints{}
 		for _, tool := range w.catalogue.Tools() {
@@ -136,6 +139,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		{"cancel unknown", "cancel_job", args{"job_id": unknownJob}, []string{"unknown job"}},
 		{"cancel with a long reason", "cancel_job", args{"job_id": unknownJob, "reason": strings.Repeat("x", 2000)}, []string{"reason", "1024"}},
 
+		{"info with an argument", "get_info", args{"verbose": true}, []string{"verbose", "not an argument"}},
 		{"list status", "list_jobs", args{"status": "done"}, []string{"status", "waiting", "cancelled"}},
 		{"list label", "list_jobs", args{"label": "team"}, []string{"label", "key=value"}},
 		{"list limit zero", "list_jobs", args{"limit": 0}, []string{"limit", "1"}},

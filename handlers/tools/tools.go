@@ -69,6 +69,8 @@ type Deps struct {
 	// Wait is how long a call may wait for work to finish
 	// (HANGAR_MCP_TOOL_WAIT_SECONDS).
 	Wait time.Duration
+	// About is what get_info tells besides.
+	About About
 }
 
 // Catalogue is the tools of the control plane with what stands behind them.

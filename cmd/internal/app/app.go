@@ -23,6 +23,7 @@ import (
 	"hangar/domain/redact"
 	"hangar/eventstore"
 	"hangar/eventstore/sqlite"
+	"hangar/handlers/mcp"
 	"hangar/handlers/ops"
 	"hangar/handlers/react"
 	"hangar/handlers/sandbox/local"
@@ -73,6 +74,7 @@ type App struct {
 	agents    *agents
 	outputs   *outputs
 	catalogue *tools.Catalogue
+	registry  *mcp.Registry // of what is served, there before anything is
 	denials   *denials
 	reactions *react.Reactions
 	health    *ops.Health
@@ -203,7 +205,7 @@ func (a *App) build(ctx context.Context, secrets []domain.Secret) error {
 	a.catalogue = tools.New(tools.Deps{
 		Commands: a.commands, Folds: a.folds, Records: a.store, Jobs: &jobList{a.jobTable, a.runners.of("jobs"), a.store},
 		Repos: repos, Artifacts: &artifacts{a.dir}, Denials: a.denials, Clock: a.opts.Clock, Secret: secrets[0],
-		Agents: a.agents.registry.Names(), DefaultAgent: a.cfg.DefaultAgent, Wait: a.cfg.MCP.ToolWait,
+		Agents: a.agents.registry.Names(), DefaultAgent: a.cfg.DefaultAgent, Wait: a.cfg.MCP.ToolWait, About: a.about(),
 	})
 	a.reactions = react.New(react.Deps{
 		Store: a.store, Commands: a.commands, Folds: a.folds, Jobs: a.jobTable, Tasks: a.taskTable, Agents: a.agents,

@@ -89,13 +89,13 @@ func (a *App) endpoint(sites auth.Sites, bearer func(http.Handler) http.Handler)
 	if a.opts.Fixtures {
 		catalogue, guards, caller = a.catalogue.Fixtures(), guards[:1], modern.Unattributed
 	}
-	registry := mcp.NewRegistry(catalogue...)
+	a.registry = mcp.NewRegistry(catalogue...)
 	key := make([]byte, 32)
 	if _, err := a.opts.Random.Read(key); err != nil {
 		return nil, err
 	}
 	return modern.New(modern.Options{
-		Name: "hangar", Version: Version, Registry: func() *mcp.Registry { return registry },
+		Name: "hangar", Version: Version, Registry: func() *mcp.Registry { return a.registry },
 		Instructions: "Hangar runs coding agents' jobs in sandboxes. submit_job starts one; declare the tasks extension to get a task to poll.",
 		Tasks:        a.catalogue.Tasks(), Resources: a.catalogue.Resources(),
 		Caller: caller, Guards: guards, StateKey: key, Clock: a.opts.Clock, Log: a.opts.Log,

@@ -55,6 +55,13 @@ hangar pr --title "Hello" --body "It says hello."`})
 	if pr["branch"] != "hangar/"+job || pr["title"] != "Hello" || pr["patch"] != "changes.patch" {
 		t.Errorf("pr %v", pr)
 	}
+	patch := s.answerOf("read_artifact", map[string]any{"job_id": job, "name": "changes.patch", "max_bytes": 64})
+	if text, _ := patch["content"].(string); !strings.HasPrefix(text, "diff --git a/hello.txt") || patch["truncated"] != true {
+		t.Errorf("the patch begins with %v", patch)
+	}
+	if info := s.answerOf("get_info", map[string]any{}); info["tools_hash"] == nil || info["default_agent"] != "shell" {
+		t.Errorf("get_info answered %v", info)
+	}
 	if got := git(t, repo, "log", "-1", "--format=%an: %s", "hangar/"+job); got != "Ann: Say hello" {
 		t.Errorf("the branch's commit is %q", got)
 	}
@@ -193,6 +200,16 @@ func TestCancelEndsTheAgent(t *testing.T) {
 		t.Fatalf("tasks/cancel answered %+v", r.Error)
 	}
 	s.until(task, "cancelled")
+}
+
+// answerOf calls a tool and gives its structured content.
+func (s *server) answerOf(name string, args map[string]any) map[string]any {
+	s.t.Helper()
+	out, ok := s.tool(name, args)["structuredContent"].(map[string]any)
+	if !ok {
+		s.t.Fatalf("%s answered without structured content", name)
+	}
+	return out
 }
 
 func newRepo(t *testing.T) string {
