@@ -249,7 +249,8 @@ func (k *jobKeeper) agent(s *job.State, t *turn.State) string {
 }
 
 // releaseEnded lets go of what is still kept of turns that ended, after a server
-// that died in between.
+// that died in between. An agent that runs all the same, started by that server and
+// seen by none when the turn was ended, is stopped.
 func (k *jobKeeper) releaseEnded(ctx context.Context, s *job.State) error {
 	for i := range s.Turns {
 		t := &s.Turns[i]
@@ -258,7 +259,10 @@ func (k *jobKeeper) releaseEnded(ctx context.Context, s *job.State) error {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, deliverTimeout)
-		err := k.r.deps.Agents.Release(ctx, k.agent(s, t), id)
+		err := k.r.deps.Agents.Stop(ctx, k.agent(s, t), id)
+		if err == nil {
+			err = k.r.deps.Agents.Release(ctx, k.agent(s, t), id)
+		}
 		cancel()
 		if err != nil {
 			return k.r.reported(ctx, k.stream, "release", err)

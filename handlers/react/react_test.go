@@ -46,6 +46,7 @@ type world struct {
 	ttl      time.Duration
 	views    string
 	hook     func(string)
+	before   func(*agents) // what the agents did before the server was started
 	stop     func()
 }
 
@@ -53,6 +54,7 @@ type world struct {
 type agents struct {
 	*scripted.Runner
 	starts atomic.Int32
+	kept   []domain.TurnID
 }
 
 func (a *agents) Start(ctx context.Context, as turn.Assignment) error {
@@ -76,7 +78,7 @@ func (a *agents) Release(ctx context.Context, _ string, id domain.TurnID) error 
 	return a.Runner.Release(ctx, id, "")
 }
 
-func (a *agents) Kept(context.Context) ([]domain.TurnID, error) { return nil, nil }
+func (a *agents) Kept(context.Context) ([]domain.TurnID, error) { return a.kept, nil }
 
 // places are workspaces that are nowhere.
 type places struct {
@@ -137,6 +139,9 @@ func (w *world) start() {
 	w.commands = commands.New(w.store, domain.SystemClock{}, random{}, secret, redact.New(secret, nil),
 		commands.Settings{TaskTTL: w.ttl, PollInterval: 5 * time.Second})
 	w.agents = &agents{Runner: scripted.New(string(w.commands.NewID()), domain.SystemClock{})}
+	if w.before != nil {
+		w.before(w.agents)
+	}
 	db, err := projections.OpenViews(w.t.Context(), w.views, func(ctx context.Context, db *sql.DB) error {
 		return migrations.Up(ctx, db, migrations.ViewFiles, migrations.Views)
 	})
@@ -404,6 +409,29 @@ func TestRestartLosesScriptedAgentsHonestly(t *testing.T) {
 			t.Errorf("task shows %v", shown)
 		}
 		w.until(queued, job.Completed)
+	})
+}
+
+func TestAgentThatBeganTooLateIsStopped(t *testing.T) {
+	in(t, func(w *world) {
+		id, _ := w.submit("hang", true)
+		w.until(id, job.Running)
+		if _, err := w.commands.CancelJob(t.Context(), commands.Origin{Owner: owner, ID: w.commands.NewID()}, id, "", nil); err != nil {
+			t.Fatal(err)
+		}
+		w.until(id, job.Cancelled)
+		late := domain.TurnOf(id, 1)
+		w.before = func(a *agents) {
+			a.kept = []domain.TurnID{late}
+			if err := a.Runner.Start(t.Context(), turn.Assignment{Turn: late, Prompt: "hang"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.restart()
+		time.Sleep(time.Minute)
+		if line, err := w.agents.Runner.Next(t.Context(), late, 0); !errors.Is(err, turn.ErrUnknownTurn) {
+			t.Errorf("the agent is still there: %+v, %v", line, err)
+		}
 	})
 }
 
