@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
+	"path/filepath"
 
 	_ "modernc.org/sqlite" // the driver behind views.db
 
@@ -46,6 +48,8 @@ func OpenViews(ctx context.Context, path string, migrate Migrate) (*sql.DB, erro
 		return nil, err
 	}
 	if err := migrate(ctx, db); err != nil {
+		err = fmt.Errorf("%s cannot be opened: %w (it holds nothing of its own: where it is damaged, remove it, and it is built from the log again)",
+			filepath.Base(path), err)
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil

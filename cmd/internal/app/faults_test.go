@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"net/http"
 	"os"
@@ -25,6 +26,56 @@ func TestSecondServerIsRefusedByTheFirstsName(t *testing.T) {
 	}
 	if r := s.call("server/discover", "", nil); r.Error != nil {
 		t.Errorf("the first server was disturbed: %+v", r.Error)
+	}
+}
+
+// TestKilledBetweenTheFirstNameAndItsToken is about a log that ends where a first
+// start was killed: the administrator's name is given out, and no token with it.
+func TestKilledBetweenTheFirstNameAndItsToken(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.kill()
+	db, err := sql.Open("sqlite", filepath.Join(s.data, "hangar.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, do := range []string{"DROP TRIGGER events_stay", "DELETE FROM events WHERE position > (SELECT position FROM events WHERE type = 'PrincipalReserved')"} {
+		if _, err := db.Exec(do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s.start("")
+		if r := s.call("server/discover", "", nil); r.Error != nil {
+			t.Fatalf("the administrator is locked out: %+v", r.Error)
+		}
+		s.kill()
+	}
+}
+
+func TestDamagedViewsAreSaidToBeWorthless(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	views := filepath.Join(data, "views.db")
+	if err := os.WriteFile(views, []byte(strings.Repeat("damaged ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := app.New(testConfig(data), app.Options{})
+	if err == nil || !strings.Contains(err.Error(), "views.db cannot be opened") || !strings.Contains(err.Error(), "remove it") {
+		t.Fatalf("got %v", err)
+	}
+	if err := os.Remove(views); err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.New(testConfig(data), app.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -155,10 +155,20 @@ func (a *App) firstStart(ctx context.Context) error {
 	}
 	owner := domain.Owner{Tenant: "default", Principal: "admin"}
 	reserved, err := a.store.ReadStream(ctx, access.PrincipalStream(owner), 0, 1)
-	if err != nil || len(reserved) > 0 {
+	if err != nil {
 		return err
 	}
 	token, err := a.dir.AdminToken()
+	if len(reserved) > 0 {
+		id, ok := access.IDOf(token)
+		if err != nil || !ok {
+			return nil // whoever has a token goes on with it
+		}
+		issued, err := a.store.ReadStream(ctx, access.TokenStream(id), 0, 1)
+		if err != nil || len(issued) > 0 {
+			return err
+		}
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		token = a.commands.NewToken()
 		err = a.dir.WriteAdminToken(token)
@@ -168,6 +178,9 @@ func (a *App) firstStart(ctx context.Context) error {
 	}
 	o := commands.Origin{ID: a.commands.NewID()}
 	if _, _, err := a.commands.IssueToken(ctx, o, commands.IssueToken{Owner: owner, Scopes: access.Scopes{access.Admin}, Token: token}); err != nil {
+		if len(reserved) > 0 && domain.CodeOf(err) == domain.Invalid {
+			return nil // the name is another token's
+		}
 		return err
 	}
 	fmt.Fprintf(a.opts.Notices, `hangar: a first token (tenant default, name admin) is in %[1]s
