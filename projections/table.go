@@ -42,7 +42,7 @@ func (v *tableView[S]) Wants(category string) bool { return category == v.Catego
 
 func (v *tableView[S]) Clear(ctx context.Context, tx *sql.Tx) error {
 	v.rows.Reset()
-	_, err := tx.ExecContext(ctx, "DELETE FROM "+v.Table)
+	_, err := tx.ExecContext(ctx, "DELETE FROM "+v.Table) //nolint:gosec // a name out of this program
 	return err
 }
 
