@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 
 	_ "modernc.org/sqlite" // the driver behind views.db
@@ -42,6 +43,9 @@ type Migrate func(ctx context.Context, db *sql.DB) error
 // OpenViews opens views.db, made if it is not there. It may be deleted at any time
 // while it is closed: the views are then built again.
 func OpenViews(ctx context.Context, path string, migrate Migrate) (*sql.DB, error) {
+	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err == nil { // else SQLite says why
+		f.Close() //nolint:errcheck // nothing was written
+	}
 	q := url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(NORMAL)", "busy_timeout(5000)"}, "_txlock": {"immediate"}}
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
 	if err != nil {

@@ -46,8 +46,8 @@ type Wrong struct {
 }
 
 // unseen is what hash chains cannot show.
-const unseen = "records cut off at the end of the log, until checkpoints are signed; " +
-	"nor those at the end of a stream, where all later positions were given anew"
+const unseen = "until checkpoints are signed: records cut off at the end of the log, or at the end of a stream where later " +
+	"positions were given anew; and the order of records between streams, since positions are not hashed"
 
 // streamKey is what a verification remembers a stream by: 128 bits of its name's
 // SHA-256. Memory grows with the number of streams, some 120 bytes for each,

@@ -2,11 +2,13 @@ package react
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
 	"hangar/domain"
 	"hangar/domain/audit"
+	"hangar/eventstore"
 )
 
 // The pace of what is done by the clock.
@@ -21,6 +23,8 @@ const (
 	tidyPace = 10 * time.Minute
 	// expiryPage bounds how many handles one sweep ends before it looks again.
 	expiryPage = 256
+	// expiryPages bounds one sweep; the rest is due again at the next.
+	expiryPages = 64
 	// viewPause lets the tables catch up between two pages.
 	viewPause = 100 * time.Millisecond
 )
@@ -103,9 +107,10 @@ func (r *Reactions) wakeLiveJobs(ctx context.Context) {
 	}
 }
 
-// expire writes down the end of handles whose time has come.
+// expire writes down the end of handles whose time has come. One that cannot be
+// ended is said and passed over; a log that takes nothing ends the sweep.
 func (r *Reactions) expire(ctx context.Context) {
-	for {
+	for range expiryPages {
 		now := r.deps.Clock.Now()
 		due, err := r.deps.Tasks.Due(ctx, now, expiryPage)
 		if err != nil {
@@ -113,8 +118,14 @@ func (r *Reactions) expire(ctx context.Context) {
 			return
 		}
 		for _, l := range due {
-			if err := r.deps.Commands.ExpireTask(ctx, l.ID, now); err != nil {
+			err := r.deps.Commands.ExpireTask(ctx, l.ID, now)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
 				r.deps.Log.Warn("a task cannot be expired now", "error", err)
+			}
+			if errors.Is(err, eventstore.ErrRefused) || errors.Is(err, eventstore.ErrReadOnly) || errors.Is(err, eventstore.ErrClosed) {
 				return
 			}
 		}

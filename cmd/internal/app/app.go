@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -143,7 +144,7 @@ func (a *App) open(ctx context.Context) (secrets []domain.Secret, err error) {
 	if err := a.dir.Make(); err != nil {
 		return nil, err
 	}
-	if secrets, err = loadSecrets(a.cfg, a.dir, a.opts.Random); err != nil {
+	if secrets, err = loadSecrets(a.cfg, a.dir, a.opts.Random, false); err != nil {
 		return nil, err
 	}
 	a.store, err = sqlite.Open(ctx, a.dir.Log(), sqlite.Options{
@@ -162,10 +163,18 @@ func migrateViews(ctx context.Context, db *sql.DB) error {
 	return migrations.Up(ctx, db, migrations.ViewFiles, migrations.Views)
 }
 
-// loadSecrets gives the server's secrets, newest first.
-func loadSecrets(cfg config.Config, dir *datadir.Dir, random io.Reader) ([]domain.Secret, error) {
+// loadSecrets gives the server's secrets, newest first. They are made along with
+// the log; beside a log that is there already, one that is missing was lost, and
+// only lost takes a new one for it.
+func loadSecrets(cfg config.Config, dir *datadir.Dir, random io.Reader, lost bool) ([]domain.Secret, error) {
 	if len(cfg.Secrets) > 0 {
 		return cfg.Secrets, nil
+	}
+	_, noSecret := os.Stat(dir.SecretFile())
+	_, noLog := os.Stat(dir.Log())
+	if errors.Is(noSecret, fs.ErrNotExist) && noLog == nil && !lost {
+		return nil, domain.Errorf(domain.Conflict, "%s is missing, and the log was written under it: put it back, give it by HANGAR_SECRET, "+
+			"or run `hangar secret rotate --lost` if it is gone for good", dir.SecretFile())
 	}
 	return dir.Secrets(random)
 }

@@ -193,3 +193,38 @@ func TestNobodyElseSeesATask(t *testing.T) {
 		}
 	}
 }
+
+func TestLostSecretIsNotMadeUp(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	a, err := app.New(testConfig(data), app.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(data, "secret.key")
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.New(testConfig(data), app.Options{}); err == nil || !strings.Contains(err.Error(), "hangar secret rotate --lost") {
+		t.Fatalf("a server without its secret: %v", err)
+	}
+	if _, err := os.Stat(key); !os.IsNotExist(err) {
+		t.Fatalf("a secret that looks genuine was written: %v", err)
+	}
+	if _, err := app.RotateSecret(t.Context(), testConfig(data), true); err != nil {
+		t.Fatal(err)
+	}
+	if a, err = app.New(testConfig(data), app.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	info, err := os.Stat(filepath.Join(data, "views.db"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("views.db: %v, %v", info.Mode(), err)
+	}
+}

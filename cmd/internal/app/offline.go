@@ -30,7 +30,7 @@ type Offline struct {
 // OpenOffline takes the data folder and opens its log for writing. The log is one
 // that was written under a secret that is there.
 func OpenOffline(ctx context.Context, cfg config.Config) (*Offline, error) {
-	l, err := takeFolder(ctx, cfg)
+	l, err := takeFolder(ctx, cfg, false)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func OpenOffline(ctx context.Context, cfg config.Config) (*Offline, error) {
 }
 
 // takeFolder is OpenOffline before the log was asked for its secret.
-func takeFolder(ctx context.Context, cfg config.Config) (_ *Offline, err error) {
+func takeFolder(ctx context.Context, cfg config.Config, lost bool) (_ *Offline, err error) {
 	l := &Offline{cfg: cfg}
 	l.opts.fill()
 	defer func() {
@@ -55,7 +55,7 @@ func takeFolder(ctx context.Context, cfg config.Config) (_ *Offline, err error) 
 	if l.lock, err = l.dir.Lock(); err != nil {
 		return nil, err
 	}
-	if l.secrets, err = loadSecrets(cfg, l.dir, l.opts.Random); err != nil {
+	if l.secrets, err = loadSecrets(cfg, l.dir, l.opts.Random, lost); err != nil {
 		return nil, err
 	}
 	l.store, err = sqlite.Open(ctx, l.dir.Log(), sqlite.Options{Holder: fmt.Sprintf("pid %d", os.Getpid())})
@@ -138,7 +138,7 @@ func RotateSecret(ctx context.Context, cfg config.Config, lost bool) (id string,
 	if _, err := datadir.Find(cfg.Data); err != nil {
 		return "", err
 	}
-	l, err := takeFolder(ctx, cfg)
+	l, err := takeFolder(ctx, cfg, lost)
 	if err != nil {
 		return "", err
 	}
