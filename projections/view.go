@@ -44,7 +44,7 @@ type Migrate func(ctx context.Context, db *sql.DB) error
 // while it is closed: the views are then built again.
 func OpenViews(ctx context.Context, path string, migrate Migrate) (*sql.DB, error) {
 	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err == nil { // else SQLite says why
-		f.Close() //nolint:errcheck // nothing was written
+		f.Close()
 	}
 	q := url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(NORMAL)", "busy_timeout(5000)"}, "_txlock": {"immediate"}}
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())

@@ -162,7 +162,7 @@ func (a *App) firstStart(ctx context.Context) error {
 	if len(reserved) > 0 {
 		id, ok := access.IDOf(token)
 		if err != nil || !ok {
-			return nil // whoever has a token goes on with it
+			return nil //nolint:nilerr // whoever has a token goes on with it
 		}
 		issued, err := a.store.ReadStream(ctx, access.TokenStream(id), 0, 1)
 		if err != nil || len(issued) > 0 {
